@@ -1,5 +1,5 @@
-# What `./test` installs, each step as a function: sourced by it, and tried by xtask/tests/tools.rs
-# with a PATH on which nothing is found. Must not do anything when it is sourced.
+# The steps by which `./test` installs tools, each as a function. `./test` sources this file, and
+# xtask/tests/tools.rs runs it with an empty PATH. Must not act when it is sourced.
 #
 # Steps say on standard output what they install, and what to do where they cannot.
 

@@ -47,7 +47,7 @@ pub fn turn<T: Clone>(all: &[T]) -> Vec<T> {
     the_one_at(all, number_of_turn())
 }
 
-/// The same for what is chosen beside a JDK, such as a collector: it changes when each of the two
+/// The same for another choice than the JDK, such as a collector. It changes when each of the two
 /// JDKs of the gate has had its turn, so that all pairs come.
 #[must_use]
 pub fn turn_beside_jdk<T: Clone>(all: &[T]) -> Vec<T> {

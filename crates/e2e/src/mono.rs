@@ -22,9 +22,9 @@ pub struct Mono {
 pub struct Ran {
     /// Its exit code.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub out: String,
-    /// What it complained about.
+    /// Its standard error.
     pub err: String,
 }
 

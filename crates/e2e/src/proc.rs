@@ -96,7 +96,7 @@ fn tids(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What the file descriptors refer to, sorted.
+/// The targets of the file descriptors, sorted.
 #[must_use]
 pub fn fd_targets(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))

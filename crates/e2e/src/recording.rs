@@ -1,4 +1,4 @@
-//! Recordings as tests look at them: samples with names, sums of weights.
+//! Recordings in the form that tests need: samples with names, sums of weights.
 
 use crate::stats;
 use dwell_jfr::FrameKind;
@@ -27,7 +27,7 @@ pub struct SampleView<'a> {
     pub stack: &'a Stack,
 }
 
-/// What a thread worked for, with its texts.
+/// The context of a thread, with its texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextView<'a> {
     /// The trace.
@@ -94,7 +94,7 @@ impl<'a> SampleView<'a> {
         self.recording.failure(self.sample)
     }
 
-    /// What its thread worked for, if it said.
+    /// The context of its thread, if known.
     #[must_use]
     pub fn context(&self) -> Option<ContextView<'a>> {
         let context = self.recording.context(self.sample)?;

@@ -26,7 +26,7 @@ pub struct Alive {
     pub parts: [u64; PARTS],
     /// The age of the oldest, in nanoseconds.
     pub oldest_ns: u64,
-    /// Bytes of those that no collection has looked at yet.
+    /// Bytes of those that no collection has checked yet.
     pub young: Weight,
 }
 
@@ -141,7 +141,7 @@ impl Profile {
         sum
     }
 
-    /// What is still there by class, the most bytes first.
+    /// Live objects by class, the most bytes first.
     #[must_use]
     pub fn alive_classes(&self) -> Vec<AliveClass> {
         let mut sums: HashMap<NameId, Alive> = HashMap::new();
@@ -158,9 +158,9 @@ impl Profile {
         rows
     }
 
-    /// What is still there by stack, whatever the lines, the most bytes first, without what a
-    /// thread begins with in the runtime's own code. Stacks of which nothing has survived a
-    /// collection are left out.
+    /// Live objects by stack, without lines, the most bytes first. The frames of the runtime's own
+    /// code at the beginning of a thread are left out, and so are stacks whose objects have not
+    /// survived a collection.
     #[must_use]
     pub fn alive_stacks(&self) -> Vec<AliveStack> {
         let grouped = self.group(GroupBy::Method);
@@ -185,8 +185,8 @@ impl Profile {
     }
 
     /// Bytes by stack, outermost frame first and the class last, with names that are the same in
-    /// each run: of what has survived a collection, or of all that was allocated. Whole stacks, or
-    /// without what a thread begins with in the runtime's own code.
+    /// each run. The objects are those that have survived a collection, or all allocated ones.
+    /// Stacks are whole, or without the runtime's own code at the beginning of a thread.
     #[must_use]
     pub fn sums_by_stack(&self, of: Objects, whole: bool) -> Sums {
         let grouped = self.group(GroupBy::Method);

@@ -49,7 +49,7 @@ impl Profile {
         sum
     }
 
-    /// What was allocated by class, the most bytes first.
+    /// Allocations by class, the most bytes first.
     #[must_use]
     pub fn allocated_classes(&self) -> Vec<AllocatedClass> {
         let mut sums: HashMap<NameId, (Weight, f64)> = HashMap::new();
@@ -104,7 +104,7 @@ impl Profile {
             }
         }
         let (own, total) = self.sums(&grouped, &by_node);
-        // Threads begin in the runtime's own code, which says nothing of who allocates.
+        // Threads begin in the runtime's own code, which is not the allocating code.
         let managed = self.are_managed(&grouped);
         let row = |(name, (own, total))| Row { name, own, total };
         let rows = grouped.names.into_iter().zip(own.into_iter().zip(total));

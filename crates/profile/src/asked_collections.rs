@@ -88,7 +88,7 @@ mod tests {
             let cause = builder.name(cause);
             builder.collections.push(Collection { cause, paused_ns });
         }
-        // What the causes say counts once.
+        // A collection with a recorded cause counts once.
         stop(&mut builder, "G1CollectFull", 1, 70);
         let asked = builder.finish().asked_collections().unwrap();
         assert_eq!((asked.asked, asked.all), (1, 2));

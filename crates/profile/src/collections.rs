@@ -11,7 +11,7 @@ pub struct Collection {
     pub paused_ns: u64,
 }
 
-/// Collections that were asked for, beside all of which the cause is known.
+/// Requested collections, with the number of all collections of known cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// How many were asked for.

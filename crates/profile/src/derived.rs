@@ -37,7 +37,7 @@ const SUBCLASSES: [&str; 5] = [
 /// The same in names of methods.
 const SUPER_CALL: &str = "$$superforward";
 
-/// What is known of a node: of the stack that ends there.
+/// The state of a node: of the stack that ends there.
 #[derive(Clone, Copy, Default)]
 struct State {
     /// The handler on the stack.
@@ -154,7 +154,7 @@ impl Profile {
                         let of_handler = above.handler.and_then(class_of);
                         above.below(part, method, of_handler == class_of(method))
                     }
-                    // Native code says nothing of who calls whom.
+                    // Native code does not change the state.
                     None => above,
                 };
             }

@@ -91,7 +91,7 @@ pub struct Method {
     pub library: Option<NameId>,
 }
 
-/// A place in a method: what two samples share when they share a line of a stack.
+/// A place in a method: two samples with the same line of a stack share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The method.

@@ -63,8 +63,8 @@ impl Profile {
         profile
     }
 
-    /// The same with the causes of waits as they were recorded, for who asks about the recorder.
-    /// In a profile for people, waits of threads for work are idle time as well.
+    /// The same with the causes of waits as they were recorded, for checks of the recorder. In a
+    /// profile for people, waits of threads for work are idle time as well.
     pub fn as_recorded(recording: Recording) -> Profile {
         built(recording).finish()
     }
@@ -144,7 +144,7 @@ fn unread(recording: &Recording) -> Option<Unread> {
     })
 }
 
-/// What another profiler says of itself.
+/// Takes over another profiler's data about itself.
 fn tell_clock(info: &mut Info, clock: &Clock, taken: &Taken<'_>) {
     if info.measured == Measured::Wall {
         info.mode = "wall".to_owned();
@@ -300,7 +300,7 @@ impl<'c> Taken<'c> {
             && !self.clock.is_wait(sample)
     }
 
-    /// What the samples measure.
+    /// The quantity of the samples.
     fn measured(&self) -> Measured {
         match self.trigger {
             Trigger::Cpu => Measured::CpuTime,
@@ -454,7 +454,8 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     thread_time::add(builder, recording);
 }
 
-/// What the runtime told on the thread itself: objects that were allocated, waits for monitors.
+/// Adds events that the runtime recorded on the thread itself: allocated objects, waits for
+/// monitors.
 fn add_told(
     builder: &mut Builder,
     recording: &Recording,

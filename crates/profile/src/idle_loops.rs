@@ -45,7 +45,7 @@ const ANSWERS: f64 = 2.0;
 /// A thread whose work the tables know.
 const KNOWN: f64 = 0.005;
 
-/// What a thread did.
+/// The activity of a thread.
 #[derive(Default)]
 struct Life {
     all_ns: u64,
@@ -116,7 +116,7 @@ impl Builder {
             .collect()
     }
 
-    /// What each platform thread did that waits so.
+    /// The activity of each platform thread with such waits.
     fn lives(&self, places: &HashMap<(NodeId, CauseId), Place, Seeds>) -> BTreeMap<ThreadId, Life> {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         for look in self.looks() {

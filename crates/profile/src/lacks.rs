@@ -3,7 +3,7 @@
 
 use crate::info::Info;
 
-/// What made a recording.
+/// The profiler that made a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorder {
     /// We did.
@@ -34,12 +34,12 @@ pub enum Lack {
 }
 
 impl Info {
-    /// What made the recording.
+    /// The profiler that made the recording.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
         match self {
             info if !info.profiler_version.is_empty() => Recorder::Dwell,
-            // Other profilers write the JDK's samples too, and say who they are.
+            // Other profilers write the JDK's samples too, and add their names.
             info if info.engine.is_empty() && info.sample_event.starts_with("jdk.") => {
                 Recorder::Jdk
             }
@@ -146,7 +146,7 @@ mod tests {
             assert_ne!(told, other);
             assert!(told.contains("jdk."), "{lack:?}: {told}");
             assert!(!other.contains("jdk."), "{lack:?}: {other}");
-            // Our options only where it is we who record.
+            // Options of dwell only for recordings of dwell.
             let told = told.replace("dwell record -e", "dwell record");
             assert!(!told.contains(" -"), "{lack:?}: {told}");
         }

@@ -7,7 +7,7 @@ use crate::allocations::Allocation;
 pub struct LiveObject {
     /// Its allocation; its bytes are what it stands for among those that are still there.
     pub allocated: Allocation,
-    /// Its age in nanoseconds, when it was looked at.
+    /// Its age in nanoseconds, at the last check.
     pub age_ns: u64,
     /// Collections that it is known to have survived.
     pub collections: u64,
@@ -22,7 +22,7 @@ impl LiveObject {
     }
 }
 
-/// What a recording says of its last look at objects.
+/// A recording's last check of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveSampling {
     /// When it was, in nanoseconds since the Unix epoch.

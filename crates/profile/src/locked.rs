@@ -160,8 +160,7 @@ impl Profile {
         rows
     }
 
-    /// The program's methods in a stack, the innermost ones first, or its one place if there are
-    /// none.
+    /// The program's methods in a stack, the innermost ones first; without any, its one place.
     fn own_methods(&self, node: NodeId) -> Vec<String> {
         let mut methods = Vec::new();
         for frame in self.tree.stack(node) {

@@ -1,5 +1,5 @@
-//! Waits for locks: those for monitors that were chosen and are exact, and looks at threads that
-//! waited for others.
+//! Waits for locks: chosen waits for monitors, which are exact, and wall-clock samples of other
+//! waits.
 
 use crate::extent::{Extent, Window};
 use crate::names::NameId;
@@ -21,7 +21,7 @@ pub struct MonitorWait {
     pub node: NodeId,
     /// The class, as in Java.
     pub class: NameId,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
     /// The thread that owned the monitor when the wait began.
     pub owner: Option<ThreadId>,
@@ -86,7 +86,8 @@ fn chosen(duration_ns: u64, weight_ns: u64) -> Weight {
     }
 }
 
-/// Time in waits for monitors of one class whose owner was at one place, and who waited where.
+/// Time in waits for monitors of one class, by the place of the owner and the place of the waiting
+/// thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnerRow {
     /// The monitor's class, as in Java.
@@ -113,7 +114,7 @@ pub struct LockLook {
     pub class: NameId,
 }
 
-/// What a recording says of all waits for monitors.
+/// A recording's sums over all waits for monitors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorSums {
     /// Waits are chosen by how long they last, from this on all; the last one, if there were
@@ -166,7 +167,7 @@ pub struct Locked {
     pub waits: f64,
     /// How long it was seen to last.
     pub lasted_ns: u64,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
     /// The thread that owned the lock.
     pub owner: Option<ThreadId>,

@@ -35,9 +35,9 @@ impl Seen {
 }
 
 impl Builder {
-    /// Gives looks without a detail that of their own thread's looks at the same stack, else what
-    /// was seen there, or in the same method of the program: the class of a lock, or a peer or a
-    /// file if there was only one.
+    /// Completes wall-clock samples without a detail. The source is another sample of the same
+    /// thread and stack, otherwise any sample of the stack or of the same method of the program.
+    /// The detail is the class of a lock, or a peer or a file if there was only one.
     pub(crate) fn complete_details(&mut self) {
         let is_asked = |builder: &Builder, place: u32| {
             let look = builder.look_at(place);

@@ -4,7 +4,7 @@
 use crate::profile::Profile;
 use std::collections::BTreeMap;
 
-/// What safepoints took from the requests of one endpoint.
+/// The time that safepoints took from the requests of one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paid {
     /// Requests.
@@ -20,9 +20,9 @@ pub struct Paid {
 }
 
 impl Profile {
-    /// What safepoints took from requests, by endpoint; `None` for requests without one. A thread
-    /// that waited elsewhere all the while would have waited anyhow: the sums are the most that
-    /// safepoints can have taken.
+    /// The time that safepoints took from requests, by endpoint; `None` for requests without one. A
+    /// thread that waited for something else during the safepoint lost no time by it. So the sums
+    /// are the maximum that safepoints can have taken.
     #[must_use]
     pub fn paid_for_safepoints(&self) -> BTreeMap<Option<&str>, Paid> {
         let known = self.safepoints().iter().filter(|stop| stop.count == 1);

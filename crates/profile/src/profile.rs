@@ -19,7 +19,7 @@ use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 
-/// What the weights count.
+/// The unit of the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -110,7 +110,7 @@ impl Profile {
         &self.tree
     }
 
-    /// What threads worked for, by [`ContextId`](crate::ContextId).
+    /// The contexts of threads, by [`ContextId`](crate::ContextId).
     pub fn contexts(&self) -> &[Context] {
         &self.contexts
     }
@@ -126,13 +126,13 @@ impl Profile {
         self.bin_ns
     }
 
-    /// Looks at threads that did not run, in the order of the recording.
+    /// Wall-clock samples of threads that did not run, in the order of the recording.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }
 
-    /// The platform thread that a virtual one kept while it waited, for the look at this place of
-    /// [`Profile::looks`]; none where there was none to keep.
+    /// The platform thread that a virtual one kept while it waited, for the sample at this place of
+    /// [`Profile::looks`]; `None` without such a thread.
     pub fn carrier_of_look(&self, place: usize) -> Option<ThreadId> {
         let place = u32::try_from(place).ok()?;
         self.carriers.get(&place).copied()
@@ -222,12 +222,12 @@ impl Profile {
         &self.throttled
     }
 
-    /// What processors the process could use, if the recording says.
+    /// The processors that the process could use, if known.
     pub fn cpu_limit(&self) -> Option<&CpuLimit> {
         self.cpu_limit.as_ref()
     }
 
-    /// What the weights count.
+    /// The unit of the weights.
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -242,7 +242,7 @@ impl Profile {
         }
     }
 
-    /// What the program ran on and with.
+    /// The environment of the program.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
@@ -263,7 +263,7 @@ impl Profile {
         &self.gaps
     }
 
-    /// What the profiler used, if the recording says.
+    /// The cost of the profiler, if known.
     pub fn self_cost(&self) -> Option<&SelfCost> {
         self.self_cost.as_ref()
     }
@@ -372,7 +372,7 @@ impl Profile {
         weights
     }
 
-    /// What failed, by cause, the heaviest first.
+    /// Failed walks, by cause, the heaviest first.
     pub fn failures(&self) -> Vec<Failure> {
         let mut sums: BTreeMap<CauseId, Weight> = BTreeMap::new();
         for sample in &self.samples {

@@ -26,7 +26,7 @@ pub struct Thread {
 /// Index of a [`Context`] in a profile.
 pub type ContextId = u32;
 
-/// What a thread worked for. Ids are 0 where there are none.
+/// The request that a thread worked for. Absent ids are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// The trace.
@@ -58,11 +58,11 @@ pub struct Sample {
     pub count: u32,
     /// Why the stack is not whole, if it is not.
     pub failure: Option<CauseId>,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
 }
 
-/// Looks at a thread that did not run and always saw the same. The default is none.
+/// Equal wall-clock samples of a thread that did not run. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The first look, in nanoseconds since the Unix epoch.
@@ -73,7 +73,7 @@ pub struct Look {
     pub thread: ThreadId,
     /// The stack.
     pub node: NodeId,
-    /// What the thread waited for.
+    /// The cause of the wait.
     pub cause: CauseId,
     /// The wall-clock time that the looks stand for.
     pub weight_ns: u64,
@@ -82,7 +82,7 @@ pub struct Look {
     /// As how many looks of one weight that is certain: more than there were where the thread is
     /// known to have been there in between. 0: as many as there were.
     pub choices: u64,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
     /// On what the thread waited, in words.
     pub detail: Option<NameId>,
@@ -102,7 +102,7 @@ impl Look {
         }
     }
 
-    /// [`Look::choices`], also where that is not told.
+    /// [`Look::choices`], with a default for recordings that lack it.
     #[must_use]
     pub fn as_choices(&self) -> u64 {
         match self.choices {
@@ -121,8 +121,8 @@ pub struct Weight {
     pub squares: f64,
     /// Number of samples.
     pub samples: u64,
-    /// The most that one look of this sort weighs, whether such a one is in the sum or not: what
-    /// the heaviest of the recording do. 0 for samples of CPU time, whose weights are alike.
+    /// The maximum weight of a sample of this kind in the recording, also if it is not in the sum.
+    /// 0 for samples of CPU time, whose weights are alike.
     pub heaviest: f64,
 }
 

@@ -44,7 +44,7 @@ const ENDPOINTS_APART: usize = 64;
 /// A request without a latency is taken for unended once it was seen for so long.
 const UNENDED_NS: u64 = 1_000_000_000;
 
-/// What a ratio of wall time to latencies says.
+/// The meaning of a ratio of wall time to latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// From 0.9 to 1.1.
@@ -93,7 +93,7 @@ pub struct Accounted {
     pub ratio: f64,
     /// One standard error of the ratio.
     pub error: f64,
-    /// What that says.
+    /// The meaning of the ratio.
     pub agreement: Agreement,
 }
 
@@ -102,7 +102,7 @@ pub struct Accounted {
 pub struct EndpointCheck {
     /// The endpoint; `None`: requests without one.
     pub endpoint: Option<String>,
-    /// What was found.
+    /// The result.
     pub accounted: Accounted,
     /// Whether most of what was seen was on virtual threads.
     pub is_virtual: bool,
@@ -165,7 +165,7 @@ impl PartialSum {
     }
 }
 
-/// What is added up of an endpoint, or of several.
+/// The sums of an endpoint, or of several.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     latency_ns: f64,
@@ -212,7 +212,7 @@ struct Row {
     /// A request without a latency that was seen for so long has not ended.
     unended_ns: u64,
     sums: Sums,
-    /// Several requests have the same ids: what is seen of one says nothing of a single request.
+    /// Several requests have the same ids, so samples cannot be assigned to a single request.
     reuses_ids: bool,
     virtual_ns: f64,
     groups: Groups,

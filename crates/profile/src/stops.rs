@@ -89,13 +89,13 @@ pub struct Late {
     pub duration_ns: u64,
     /// The safepoint's number.
     pub safepoint: u64,
-    /// What the JVM stopped for.
+    /// The operation of the JVM.
     pub operation: NameId,
     /// The thread.
     pub thread: ThreadId,
     /// Where it was; `None` if that was not seen.
     pub node: Option<NodeId>,
-    /// What it did.
+    /// Its state.
     pub state: NameId,
     /// Its part of the time to the safepoint.
     pub held_ns: u64,

@@ -36,7 +36,7 @@ impl Stretch {
     }
 }
 
-/// What is known of a stretch.
+/// A field of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A text.
@@ -88,7 +88,7 @@ impl Stretches {
     }
 }
 
-/// What reports say of all stretches of a kind together.
+/// Reports' summary of all stretches of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StretchSum {
     /// How many.
@@ -102,7 +102,7 @@ pub struct StretchSum {
 }
 
 impl StretchSum {
-    /// Sums some up; `None` if there are none.
+    /// The sum of some; `None` without any.
     #[must_use]
     pub fn of(stretches: &[Stretch]) -> Option<StretchSum> {
         let mut lengths: Vec<u64> = stretches.iter().map(|it| it.duration_ns).collect();

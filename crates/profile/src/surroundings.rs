@@ -1,4 +1,4 @@
-//! What the JVM's compilers, the control group and the machine did over time.
+//! The JVM's compilers, the control group and the machine over time.
 
 use crate::names::NameId;
 
@@ -30,7 +30,7 @@ pub struct Compilation {
     pub level: u64,
 }
 
-/// What the JVM counted of its compilers in a part of the time.
+/// The JVM's counters of its compilers, over a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compilers {
     /// From when, nanoseconds since the Unix epoch.

@@ -45,7 +45,7 @@ fn demangled(name: &str) -> Option<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Some(format!("{rust:#}"));
     }
-    // What the compiler cloned ("name.isra.0") is the same function to a reader.
+    // A clone of the compiler ("name.isra.0") is the same function to a reader.
     let whole = name.split('.').next()?;
     let options = DemangleOptions::new().no_params().no_return_type();
     let symbol = Symbol::new(whole.as_bytes()).ok()?;

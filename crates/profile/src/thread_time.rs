@@ -1,5 +1,5 @@
-//! What the kernel says of threads that were sampled: their time on a processor, the time they were
-//! ready and had none, and how often they got one.
+//! The kernel's account of sampled threads: their time on a processor, the time they were ready
+//! without one, and how often they got one.
 
 use crate::sample::ThreadId;
 

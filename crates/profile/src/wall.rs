@@ -1,5 +1,5 @@
-//! Wall time: what threads did or waited for, made of looks at those that did not run and of the
-//! samples of CPU time of those that did.
+//! Wall time: the activities and waits of threads, from wall-clock samples of waiting threads and
+//! from CPU samples of running ones.
 
 use crate::allocations::Allocation;
 use crate::extent::{Extent, Window};
@@ -25,8 +25,8 @@ pub struct WallFilter {
     pub thread: Option<String>,
     /// Endpoints that threads worked for, `*` for anything; none: all, and what was for none.
     pub endpoint: Option<String>,
-    /// Only what was at this time of the recording, in nanoseconds, or later. What lasts counts in
-    /// part: see [`Window::part`].
+    /// The beginning of the window in the recording, in nanoseconds. An event with a duration
+    /// counts in part: see [`Window::part`].
     pub from_ns: Option<u64>,
     /// Only what was before.
     pub to_ns: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Wall<'p> {
     pub thread: ThreadId,
     /// Where.
     pub node: NodeId,
-    /// What it did or waited for.
+    /// Its activity, or the cause of its wait.
     pub cause: &'p str,
     /// On what it waited, in words.
     pub detail: Option<NameId>,
@@ -198,7 +198,7 @@ impl Profile {
         self.allocations.iter().filter(is_wanted)
     }
 
-    /// What `filter` says of each thread and of each context.
+    /// The decision of `filter` for each thread and each context.
     pub(crate) fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
         let threads = 0..self.threads.len() as u32;
         let contexts = 0..self.contexts.len() as u32;

@@ -1,5 +1,5 @@
-//! Recordings written by this project's writer, read back and turned into profiles: what a profile
-//! keeps of them.
+//! Recordings written by this project's writer, read back and turned into profiles, with the data
+//! that a profile keeps.
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
@@ -24,7 +24,8 @@ fn read(mut chunk: ChunkWriter) -> Recording {
     let mut file = chunk.flush(30_000_000_000);
     let header = chunk.header();
     file[..header.len()].copy_from_slice(&header);
-    // Only what a profile says it is made of: what it needs besides would be missed here.
+    // Only the events that a profile names as its sources. Another event that it needs would be
+    // missing here.
     let options = reader::Options {
         events: reader::EventFilter::Only(EVENTS),
         ..reader::Options::default()
@@ -185,7 +186,7 @@ fn allocations_are_summed_by_class_thread_and_endpoint() {
 
 const SYNC: &str = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
 
-/// Two waits for a monitor by events, and looks at waits for it and for others.
+/// Two waits for a monitor by events, and wall-clock samples of waits for it and for others.
 fn recording_of_locks() -> ChunkWriter {
     let mut chunk = writer();
     let [main, owner] = [("main", 1), ("owner-7", 2)].map(|(name, id)| {

@@ -141,7 +141,7 @@ impl Image {
         function.contains(address).then_some(function)
     }
 
-    /// What the slot at `address` holds after loading.
+    /// The content of the slot at `address` after loading.
     #[must_use]
     pub fn slot(&self, address: u64) -> Option<&Slot> {
         self.slots.get(&address)

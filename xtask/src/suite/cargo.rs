@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What to run.
+    /// The program to run.
     pub path: PathBuf,
     /// The crate's folder, in which its tests expect to be.
     pub folder: PathBuf,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself; whether it says that all is well.
+    /// With an exit code; true for 0.
     Exit(bool),
     /// It was killed after so long.
     TimedOut(Duration),
@@ -26,11 +26,11 @@ pub enum End {
 pub struct Ended {
     /// How.
     pub end: End,
-    /// What it took.
+    /// Its resources.
     pub took: Took,
 }
 
-/// What a test or a part took of the machine.
+/// The resources that a test or a part used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
     /// From its begin to its end.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// end.
 const FIRST: [&str; 5] = ["e2e/", "cli/", "attach/", "signal/", "jfr/"];
 
-/// What a run needs to know everywhere.
+/// The state of a run.
 struct Suite {
     root: PathBuf,
     options: Options,

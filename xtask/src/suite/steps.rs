@@ -25,7 +25,7 @@ pub enum Count {
 pub struct Part {
     /// As people call it.
     pub name: &'static str,
-    /// What its failure means.
+    /// The meaning of its failure.
     pub kind: Kind,
     /// Program and arguments, run in the repository's root.
     pub command: Vec<String>,
@@ -54,9 +54,9 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
         Count::One,
         "cargo check --quiet --manifest-path fuzz/Cargo.toml --bins",
     );
-    // What is only checked needs no engine to be linked to, which takes long to build.
+    // A check needs no linked engine, which takes long to build.
     fuzz.variables = vec![("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a".to_owned())];
-    // Clippy compiles what it looks at: these are the test programs, and nothing is built twice.
+    // Clippy compiles the test programs that it checks, so they are built once.
     let mut lints = part(LINTS, Count::One, "cargo");
     lints.command.extend(cargo::BUILD.map(str::to_owned));
     lints.variables = linting();
@@ -78,8 +78,8 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     (first, beside, vec![examples])
 }
 
-/// What has cargo compile the workspace's own crates by clippy, each warning an error, as
-/// `cargo clippy -- -D warnings` sets it, with the code made as well.
+/// The variables by which cargo compiles the workspace's own crates with clippy, each warning an
+/// error, as `cargo clippy -- -D warnings` does, and also generates code.
 #[must_use]
 pub fn linting() -> Vec<(&'static str, String)> {
     vec![
@@ -155,8 +155,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     ]
 }
 
-/// What the output of a part says. A command that fails without saying so in numbers has failed
-/// all the same, and one that ran no test has tested nothing.
+/// The outcome of a part by its output. A command that fails without numbers of failed tests has
+/// failed, and one without tests has tested nothing.
 #[must_use]
 pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
     let (passed, failed) = match count {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// More tests than these that pass only when repeated make a run red.
 pub const UNSTABLE_MAX: usize = 2;
 
-/// What came of one run of a test or a part.
+/// The outcome of one run of a test or a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All is well; so many tests, of which parts have more than one.
@@ -30,13 +30,13 @@ pub enum Outcome {
 pub struct Ran {
     /// As people call it: `e2e/wall: measured_sums`, `lints`.
     pub name: String,
-    /// What its failure means.
+    /// The meaning of its failure.
     pub kind: Kind,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What it said that it could not try, though it passed.
+    /// The parts that it could not try, although it passed.
     pub not_tried: Vec<String>,
-    /// What it took.
+    /// Its resources.
     pub took: Took,
     /// All that it printed.
     pub output: String,
@@ -62,7 +62,7 @@ pub fn kind_of_failure(kind: Kind, output: &str) -> Kind {
 }
 
 /// The lines of a test's output that name parts it could not try. A test prints `skipped: WHY` for
-/// all of it, and `not tried: WHY` for a part.
+/// the whole, and `not tried: WHY` for a part.
 #[must_use]
 pub fn said(output: &str) -> (Option<String>, Vec<String>) {
     let of = |tag: &'static str| {

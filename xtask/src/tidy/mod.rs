@@ -35,7 +35,7 @@ pub struct Violation {
     pub line: usize,
     /// The rule's short name, for the list of exceptions.
     pub rule: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 

@@ -15,7 +15,8 @@ const PLACES: [&str; 6] = [
     "crates/wall/",
 ];
 
-/// What is not named there, as parts of words: runtimes, and what only one of them calls so.
+/// The words that must not appear there, as parts of words: runtimes, and names of one runtime
+/// only.
 const RUNTIMES: [&str; 16] = [
     "java",
     "jvm",

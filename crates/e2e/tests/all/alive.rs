@@ -1,4 +1,4 @@
-//! What is alive of what a program allocates that knows what it keeps.
+//! Live objects of a program that knows which ones it keeps.
 
 use dwell_e2e::{
     Jdk, Place, Starter, Truths, View, both, each, is_whole, jdks, must, since, stats,
@@ -11,7 +11,7 @@ const INTERVAL: f64 = 4096.0;
 /// The chance of a false alarm of all that is compared in one run of a program.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// What is kept: the method that allocates it, and its class.
+/// The kept objects: the method that allocates them, and their class.
 const KINDS: [(&str, &str); 3] = [
     ("leak", "io.dwell.test.Kept$Leaked"),
     ("cache", "io.dwell.test.Kept$Cached"),

@@ -10,7 +10,7 @@ const INTERVAL: f64 = 65_536.0;
 /// The chance of a false alarm of all that is compared in one run of a program.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// What is allocated: its name, its class, and the innermost method, as the file calls them.
+/// The allocated objects: name, class, and innermost method, as in the file.
 const KINDS: [(&str, &str, &str); 9] = [
     ("small", "io.dwell.test.Allocations$Small", ""),
     ("node", "io.dwell.test.Allocations$Node", ""),

@@ -1,11 +1,11 @@
-//! Waits end when they are over: what Java calls is not interrupted by signals of ours, and of bare
-//! system calls only those that the documentation names, where it says so.
+//! Waits end when they are over. Signals of dwell never interrupt calls of Java, and of bare system
+//! calls only those that the documentation names, under its conditions.
 
 use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, perf_is_permitted, turn};
 use dwell_profile::Profile;
 
 const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
-/// What the kernel begins again after a handler of ours, in native code as well.
+/// The call that the kernel restarts after a handler of dwell, in native code as well.
 const RESTARTED: &str = "read";
 
 /// How often each wait was made, and how often it was over too early.
@@ -55,7 +55,7 @@ fn samples_wanted(engine: &str) -> u64 {
     }
 }
 
-/// Records for a while from this vantage; what was recorded.
+/// Records for a while from this vantage, and returns the recording.
 fn record(program: &Program, place: &Place, engine: &str, walk: &str) -> View {
     let file = place.path(&format!("{walk}.jfr"));
     program.tell(&format!(

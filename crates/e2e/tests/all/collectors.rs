@@ -1,5 +1,5 @@
-//! Every collector at work beside signals at 200 us, with the JVM's own verification of the heap:
-//! a signal that disturbed an allocation, a barrier or a collection would show there.
+//! Every collector with signals at 200 us and the JVM's own verification of the heap. A signal that
+//! disturbed an allocation, a barrier or a collection would show there.
 
 use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn};
 
@@ -161,7 +161,8 @@ fn run(jdk: &Jdk, collector: &Collector, (walk, told): (&str, &str)) {
     check_samples(&what, &view, &truths);
 }
 
-/// What the collector says of its verification, and that the JVM had no reason to say more.
+/// Checks the collector's messages about its verification, and that the JVM had no reason for
+/// others.
 fn check_log(what: &str, place: &Place, collector: &Collector, errors: &str) {
     let log = std::fs::read_to_string(place.path("gc.log")).expect("the collector's log");
     for text in collector.logged {

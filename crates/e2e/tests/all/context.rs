@@ -1,5 +1,5 @@
-//! Request contexts: what samples say their threads worked for, on platform and virtual threads,
-//! with the agent from the beginning, attached later, and not at all.
+//! Request contexts: the requests of samples, on platform and virtual threads, with the agent from
+//! the beginning, attached later, and without it.
 
 use dwell_e2e::{
     ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, number_of, perf_is_permitted,
@@ -321,7 +321,7 @@ fn measured_requests_are_counted_and_their_latencies_are_right() {
     });
 }
 
-/// What counts in the methods of `ContextLimits`.
+/// The expected contexts of the methods of `ContextLimits`.
 fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
     let of = |span, endpoint, labels| ContextView {
         trace: TRACE,

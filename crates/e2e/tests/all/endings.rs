@@ -11,7 +11,7 @@ struct End {
     name: &'static str,
     /// The command to the program.
     by: &'static str,
-    /// What is sent to it.
+    /// The signal sent to it.
     signal: Option<Signal>,
     /// None where it is the signal that ends the process.
     code: Option<i32>,

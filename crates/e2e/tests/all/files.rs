@@ -1,4 +1,4 @@
-//! What is on disk: after `kill -9`, without room, in many chunks, in bounded files.
+//! The files of recordings: after `kill -9`, on a full disk, in many chunks, with a limit of size.
 
 use dwell_e2e::{
     Jdk, Place, Program, Starter, View, both, cpu_time, each, jfr_tool, must, stolen_ns, turn,
@@ -90,7 +90,7 @@ fn measured_after_kill_9_all_but_the_last_second_is_there() {
         let view = View::read(&file);
         view.check_failures();
         let kept = view.weight_ns();
-        // A flush a second, unless who flushes has no processor.
+        // A flush a second, unless the drainer has no processor.
         let held_up = Duration::from_nanos(held_up);
         assert!(
             since <= Duration::from_millis(1100) + held_up,
@@ -208,7 +208,7 @@ fn a_bounded_recording_keeps_two_files() {
     });
 }
 
-/// What `status` says that keeps it from writing.
+/// The error in the status that prevents writing.
 fn trouble(program: &Program) -> String {
     let status = program.tell("status");
     let line = status

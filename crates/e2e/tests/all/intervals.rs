@@ -70,7 +70,7 @@ fn recordings_ahead_ns(recording: &Recording) -> i64 {
     ahead_ns
 }
 
-/// The lines about pauses of the log beside a recording, written at their ends:
+/// The lines about pauses in the log during a recording, written at their ends:
 /// `[123456789ns][gc] GC(1) Pause Young (...) 24M->5M(96M) 1.234ms`.
 fn logged_pauses(log: &Path, recording: &Recording) -> Vec<Pause> {
     let ahead_ns = recordings_ahead_ns(recording);
@@ -311,7 +311,7 @@ fn machine_sum(recording: &Recording, is_meant: impl Fn(u64, u64) -> bool) -> Ma
 fn machine_holds_the_process(recording: &Recording, busy: &BTreeMap<String, Account>) {
     let sum = machine_sum(recording, |_, _| true);
     println!("{sum:?}");
-    // The kernel counts a tick for who runs when it comes: of hundreds of ticks.
+    // The kernel counts a tick for the thread that runs when it comes: of hundreds of ticks.
     assert!(sum.busy_ns >= 0.85 * sum.own_ns, "{sum:?}");
     assert!(
         sum.own_ns <= 1.05 * sum.all_ns && sum.own_ns > 0.0,
@@ -321,8 +321,8 @@ fn machine_holds_the_process(recording: &Recording, busy: &BTreeMap<String, Acco
     // JVM's begin waits for a disk is another matter.
     let since_ns = busy.values().map(|it| it.since_ns).max().expect("threads");
     let until_ns = busy.values().map(|it| it.until_ns).min().expect("threads");
-    // Threads are looked at when the machine has been, at both ends: the account before theirs
-    // begins too early, and so does each first one.
+    // Threads are read after the machine, at both ends. The account before theirs begins too early,
+    // and so does each first one.
     let sum = machine_sum(recording, |from, to| {
         from + LEAST_NS > since_ns && to <= until_ns
     });

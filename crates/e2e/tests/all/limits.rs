@@ -139,8 +139,8 @@ fn measured_attaching_makes_no_method_ids_of_all_classes() {
         let after = class_allocations(jdk, program.pid);
         program.tell("stop");
         println!("JDK {}: {before} before, {after} after", jdk.feature);
-        // Without ids some tens, of what the JVM itself goes on doing; with them two for each of
-        // the 20,000 classes.
+        // Without ids there are some tens, from the JVM's own activity. With ids there are two for
+        // each of the 20,000 classes.
         assert!(before > 20_000, "{before}");
         assert!(after < before + 2000, "{before} before, {after} after");
     });

@@ -125,7 +125,7 @@ fn check_short(profile: &Profile, sums: &MonitorSums) {
     );
 }
 
-/// Looks at waits agree with what the program has measured, and with events.
+/// Samples of waits agree with the program's measurements, and with events.
 fn check_looks(profile: &Profile, truths: &Truths) {
     let mut looks = Weight::default();
     for it in profile.locked(&WallFilter::default()) {
@@ -341,7 +341,7 @@ struct OwnersTold {
 }
 
 impl OwnersTold {
-    /// Each of them is who had the monitor, and in a method that has it.
+    /// Each of them is the thread with the monitor, in a method that has it.
     fn of(profile: &Profile) -> OwnersTold {
         let mut told = OwnersTold::default();
         for it in profile.monitor_owners() {

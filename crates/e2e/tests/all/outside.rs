@@ -21,7 +21,7 @@ const PLAIN: Options = Options {
     running: Duration::from_millis(300),
     stop: false,
 };
-/// What has not come about by then hangs.
+/// Longer waits are hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits for something to become true.
@@ -73,7 +73,7 @@ fn lines(thread: &Thread) -> Vec<String> {
     java.collect()
 }
 
-/// What `jstack` prints.
+/// The output of `jstack`.
 fn jstack(jdk: &Jdk, pid: u32) -> String {
     let printed = jdk
         .attaching("jstack")
@@ -120,7 +120,7 @@ fn jstack_locks(text: &str, name: &str) -> Vec<(usize, String)> {
         if line.starts_with("\tat ") {
             frames += 1;
         } else if let Some(lock) = line.strip_prefix("\t- ") {
-            // What 11 says of a monitor of which the thread waits to be notified.
+            // The wording of 11 for a monitor on which the thread waits to be notified.
             let lock = lock.replace("waiting to re-lock in wait()", "locked");
             if lock.starts_with("locked") || lock.starts_with("eliminated") {
                 found.push((frames - 1, lock));
@@ -303,7 +303,7 @@ fn outside_stacks_and_waits_work_in_each_mode() {
     });
 }
 
-/// What the threads of `Stands` wait for, and whom.
+/// Checks the causes and owners of waits of the threads of `Stands`.
 fn check_waits(dump: &Dump, jdk: &Jdk) {
     let owner = |name: &str| {
         let wanted = named(dump, name).wanted.as_ref()?;

@@ -67,7 +67,7 @@ fn check_samples(view: &View, is_virtual: bool) {
     assert_eq!(seen.len(), 4 + usize::from(is_virtual), "{seen:?}");
 }
 
-/// Looks at threads that wait say the same; if only requests are looked at, there are no others.
+/// Samples of waiting threads agree. If only requests are sampled, there are no others.
 fn check_looks(profile: &Profile, only_requests: bool) {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for wall in profile.wall(&WallFilter::default()) {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What a log says of one safepoint, in ns.
+/// A safepoint in the log, in ns.
 #[derive(Debug, PartialEq)]
 struct Logged {
     operation: String,
@@ -246,10 +246,10 @@ fn within_stops(profile: &Profile, filter: &WallFilter, cause: &str) -> f64 {
         .sum()
 }
 
-/// A thread that polls all the time stands still from when a safepoint is asked for until its end,
-/// and looks at it say so. Where it has no processor when the safepoint is asked for, it cannot
-/// poll until it gets one: it is ready so long, and looks say that. How long it was ready the
-/// kernel counts, too, and no more than that is taken for right.
+/// A thread that polls all the time stands still from the request of a safepoint to its end, and
+/// its samples must show this. A thread without a processor at the request cannot poll until it
+/// gets one, so its samples show that it is ready. The kernel counts this time, too, and the test
+/// accepts no more than that.
 ///
 /// Detects a tenth of that time under another cause, or as much of another under this one. Samples
 /// come every 5 ms, and each of the 20 or more safepoints lasts 60 ms. The error is one sample at
@@ -333,7 +333,7 @@ fn measured_late_thread_in_array_copy_has_its_cause() {
     });
 }
 
-/// More threads than processors: most of them are late because they have none.
+/// More threads than processors: most of them are late for want of a processor.
 ///
 /// Detects waits for a processor under another cause, two fifths of the time: some threads run for
 /// a while first. On an idle machine a stop takes 2 ms, so threads count as late early: 70 to 120

@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
-/// What is in use goes up and down by some MB, as `malloc` gives memory back now and then: up to
+/// The memory in use goes up and down by some MB, as `malloc` gives memory back now and then: up to
 /// 2.3 were seen with 1000 threads. Recordings that keep the names of these keep 220 KB each, so 36
 /// of them 8 MB.
 const GROWTH_KB_MAX: u64 = 6 << 10;
@@ -179,7 +179,7 @@ fn assert_gone(pid: u32, signal: u64) -> Left {
 
 /// Checks the resources of a recording for each way to walk, and that they are gone afterwards.
 #[test]
-fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
+fn stopped_recording_leaves_no_activity() {
     each(&turn(&both()), |jdk| {
         for engine in engines() {
             let place = Place::new("gone");
@@ -234,7 +234,7 @@ fn medians(looks: &[Left]) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// What was left after each of so many rounds, early and late.
+/// The remaining resources after each of many rounds, early and late.
 struct Change {
     middle: BTreeMap<&'static str, u64>,
     early: BTreeMap<&'static str, u64>,
@@ -262,7 +262,7 @@ impl Change {
         for what in ["threads", "fds"] {
             assert_eq!(self.early[what], self.late[what], "{what}");
         }
-        // What recordings leave behind, if only some of them do, grows from each quarter to the
+        // Remains of recordings, if only some of them leave any, grow from each quarter to the
         // next. One step is the JVM's: it commits memory piece by piece, and the C library makes
         // arenas.
         let [early, middle, late] =
@@ -344,7 +344,7 @@ fn measured_recordings_of_many_threads_leave_nothing_behind() {
     });
 }
 
-/// Asks for a recording by a connection of its own; what the agent answered.
+/// Requests a recording by a connection of its own. Returns the agent's answer.
 fn start_at_once(pid: u32, place: &Place, number: usize, walk: &str) -> String {
     let target = dwell_attach::Target::examine(pid).expect("a JVM of ours");
     let reply = place.path(&format!("reply-{number}"));

@@ -88,8 +88,8 @@ fn record_from_outside(jdk: &Jdk, quota: &Quota) -> Option<(Profile, f64)> {
     Some((profile, held_ns as f64))
 }
 
-/// While a processor is held back all threads that are ready there stand: of all of them, which
-/// always are, as large a part.
+/// While a processor is held back, all its ready threads stop. All threads here are always ready,
+/// so the part is the same for each.
 fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     let quota = match Quota::new(QUOTA) {
         Ok(quota) => quota,

@@ -43,7 +43,7 @@ fn check_same(what: &str, one: &(BTreeMap<String, u64>, f64), two: &(BTreeMap<St
     }
 }
 
-/// What a recording says that it cost agrees with itself and with the status.
+/// The cost in a recording agrees with itself and with the status.
 fn check_account(view: &View, vantage: &str, status: &str) {
     let last = view.recording.events_named("dwell.Self").last();
     let last = last.expect("an account");
@@ -84,7 +84,7 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
     let place = Place::new("same");
     let mut program = Starter::new(jdk, &place, name)
         .with(arguments)
-        // What is compiled while one recording runs and not the other would differ.
+        // Compilation during one of the two recordings would make them differ.
         .jvm("-Xbatch")
         .start();
     program.pass();

@@ -124,7 +124,7 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part:
     assert!(wrong <= all.samples / 100 + 1, "{kind}: {causes:?}");
 }
 
-/// However many there are, a few are looked at, and their weights add up to all.
+/// For any number of threads, a few are sampled, and their weights add up to all.
 ///
 /// Detects a kind of 3000 threads with 15 % of its time missing (of 500 threads 30 %), and wrong
 /// causes. False alarm: 1e-5, see [`check_kind`].
@@ -143,7 +143,7 @@ fn measured_unmounted_virtual_threads_have_time_and_cause() {
     });
 }
 
-/// So it is without an agent.
+/// The same without an agent.
 ///
 /// As with the agent. False alarm: 1e-5, see `check_kind`.
 #[test]
@@ -370,7 +370,8 @@ fn measured_threads_in_scopes_have_their_time() {
         // deviations.
         let some = "wall=20ms,wall-threads=40";
         let (threads, part) = record_scopes(jdk, "threads=10 owners=100", some, 2);
-        // What stands for a longer time scatters more: as many ticks as if all were the longest.
+        // Samples with a larger weight have a larger variance: as many ticks as if all were the
+        // longest.
         let ticks = part.elapsed / part.tick.max(0.02);
         let of_one_tick = 100.0 * 100.0 * 31.0 + 1000.0 * 64.0;
         let ends = 1000.0 * part.tick / part.elapsed;
@@ -409,7 +410,7 @@ fn measured_threads_are_found_where_zgc_has_moved_them() {
     });
 }
 
-/// A virtual thread that has what platform threads wait for is named, with a carrier (as long as
+/// A virtual thread that owns a lock of platform threads is named, with a carrier (as long as
 /// monitors pin it to one, up to 23) or without.
 ///
 /// Detects owners that are missing, but for three looks at the begin. False alarm: not by chance.
@@ -423,7 +424,7 @@ fn measured_virtual_threads_are_named_as_owners() {
         let options = "wall=20ms,wall-threads=1000";
         let profile = record_of(starter, &place, options, 1).profile;
         let (mut looks, mut wrong) = (BTreeMap::new(), 0);
-        // These never run, so all looks at one of them are one event from its beginning on.
+        // These never run, so all samples of one of them are one event from its beginning on.
         let everything = WallFilter::default();
         for wall in profile.wall(&everything) {
             let is_meant = match profile.thread_name(wall.thread) {

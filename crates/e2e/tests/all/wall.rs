@@ -126,7 +126,7 @@ fn check_thread(name: &str, cause: &str, truths: &Truths, causes: &BTreeMap<Stri
 fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     let mut expected = vec![cause, "runnable", "running"];
     if cause == "socket" {
-        // In the end it waits for who wrote to it.
+        // In the end it waits for the threads that wrote to it.
         expected.push("object-wait");
     }
     let is_other = |(cause, _): &(&String, &Weight)| !expected.contains(&cause.as_str());
@@ -204,7 +204,7 @@ fn check_owners(profile: &Profile, cause: &str, one_in: u64) {
     assert!(right > 0, "{cause}");
 }
 
-/// What the collector's log says of threads that had to wait for memory: `Allocation Stall (gc-1)
+/// The threads that had to wait for memory, in the collector's log: `Allocation Stall (gc-1)
 /// 12.345ms`.
 fn logged_stalls_ns(log: &str) -> f64 {
     let stalls = log.lines().filter(|line| line.contains("Allocation Stall"));
@@ -283,7 +283,7 @@ fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     runs.collect()
 }
 
-/// Waits until threads that wait have been looked at so often.
+/// Waits for this number of wall-clock samples.
 fn await_looks(program: &Program, wanted: u64) {
     let began = Instant::now();
     let looks = || {
@@ -335,8 +335,8 @@ fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) ->
         .start()
 }
 
-/// The time of all threads by the ticks of the wall clock, in seconds: what each stands for, as
-/// often as threads lived.
+/// The time of all threads by the ticks of the wall clock, in seconds: the weight of each tick
+/// times the number of live threads.
 fn by_ticks(view: &View) -> f64 {
     let ticks = view.recording.events_named("dwell.WallTick");
     let number = |field| move |tick: &GenericEvent| tick.int(field).expect("a number") as f64;
@@ -344,7 +344,7 @@ fn by_ticks(view: &View) -> f64 {
     ticks.map(time).sum()
 }
 
-/// However many threads there are, a few are looked at, and their weights add up to all.
+/// For any number of threads, a few are sampled, and their weights add up to all.
 ///
 /// Detects 2 % of the time and five standard errors, missing or too much, in addition to one tick
 /// at either end. All threads have the same cause of waits, so a sample's weight is independent of
@@ -369,7 +369,7 @@ fn measured_ten_thousand_threads_have_their_time() {
         program.tell("stop");
         program.end();
         let view = View::read(&file);
-        // One tick more or less is in the time that is looked at.
+        // One tick more or less is in the time of the samples.
         let tick_s = view.longest_tick_ns() as f64 / 1e9;
         let by_ticks = by_ticks(&view);
         let profile = Profile::as_recorded(view.recording);
@@ -449,9 +449,9 @@ fn measured_each_second_has_its_part_of_long_waits() {
     });
 }
 
-/// Threads that work are looked at in nearly every tick, however many others do nothing: with the
-/// same chance for all each would have some 20 looks. Detects a third of the looks that should be
-/// there. False alarm: not by chance on an idle machine, as who works is known 2 s after the start.
+/// Busy threads are sampled in nearly every tick, for any number of idle threads: with equal
+/// chances each would have about 20 samples. Detects a third of the expected samples missing. False
+/// alarm: not by chance on an idle machine, as busy threads are known 2 s after the start.
 #[test]
 fn measured_busy_threads_are_sampled_among_many_idle_ones() {
     each(&turn(&both()), |jdk| {
@@ -469,7 +469,7 @@ fn measured_busy_threads_are_sampled_among_many_idle_ones() {
     });
 }
 
-/// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
+/// Threads end while they are sampled, and new ones take their places in the kernel and the JVM.
 ///
 /// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
 /// an idle machine.
@@ -486,8 +486,8 @@ fn measured_threads_may_end_while_they_are_sampled() {
     });
 }
 
-/// With the filter, threads that wait for work are not looked at, and those that have some all the
-/// time have all of their time.
+/// With the filter, threads that wait for work get no samples. Threads that always have some have
+/// all of their time.
 ///
 /// Detects 2 % of a request's time that is missing, and exactly looks at other threads. False
 /// alarm: 6e-7 a JDK, from the variance below.
@@ -521,12 +521,12 @@ fn measured_only_threads_with_requests_are_sampled() {
             let thread = profile.thread_name(looks.thread);
             must!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
         }
-        // The thread is in a scope but for some microseconds of each 20 ms; all three are looked at
-        // each time. A look stands for the time since the tick before: the first one may for a
-        // while in which there was no thread yet, and after the last one there is a tick without.
-        // For how long it was ready is known. A look that finds it asleep stands for all of a tick
-        // t, in r of which it was ready: one that does not, with the probability r / t, for
-        // nothing. So sums have a variance of all r t, at most.
+        // The thread is in a scope except for some microseconds of each 20 ms, and all three are
+        // sampled each time. A sample stands for the time since the tick before. The first one may
+        // cover a time without the thread, and after the last one there is a tick without. The time
+        // in which it was ready is known. A sample that finds it asleep stands for all of a tick t,
+        // in r of which it was ready. One that does not, with the probability r / t, stands for
+        // nothing. So the variance of sums does not exceed all r t.
         let slow = endpoints["GET /slow"].sum as f64;
         let elapsed_ns = truths.number("slow.elapsed") as f64;
         let chance_ns = 5.0 * (longest_ns * ready_ns).sqrt();

@@ -87,8 +87,8 @@ fn tables(
     }
 }
 
-/// The library of each class. Another version of a class's jar is the same to who compares: the one
-/// that comes first has all of its methods.
+/// The library of each class. For a comparison, another version of a class's jar is the same: the
+/// first one has all of its methods.
 fn libraries<'p>(a: &'p Profile, b: &'p Profile) -> HashMap<String, &'p str> {
     let mut libraries = HashMap::new();
     for profile in [a, b] {

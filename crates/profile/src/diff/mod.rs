@@ -239,7 +239,7 @@ impl Base {
     }
 }
 
-/// Looks at threads within so long are of one stop of all of them.
+/// Wall-clock samples within this time belong to one stop of all threads.
 const STOP_NS: u64 = 100_000_000;
 
 /// Whether all threads enter a wait of this cause together. The samples of one such wait are one

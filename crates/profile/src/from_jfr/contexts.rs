@@ -19,7 +19,7 @@ dwell_jfr::told! {
         endpoint: Text "endpoint";
     }
 
-    /// What the thread of an object or a wait worked for.
+    /// The context of the thread of an object or a wait.
     pub(crate) struct WorkedFor = "jdk.ObjectAllocationSample" | "dwell.LiveObject"
         | "jdk.JavaMonitorEnter"
     {
@@ -80,7 +80,7 @@ impl<'r> Contexts<'r> {
         told.or_else(|| self.endpoints.get(&local_root).copied())
     }
 
-    /// What the thread of a sample worked for.
+    /// The context of the thread of a sample.
     pub(crate) fn of(&mut self, sample: &Sample, builder: &mut Builder) -> Option<ContextId> {
         let place = sample.context?;
         if let Some(&id) = self.known.get(&place) {
@@ -144,7 +144,7 @@ fn parse(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap_or(0)
 }
 
-/// What was written as `%` and two digits. Anything else stays as it is.
+/// Decodes `%` with two digits. Other text stays as it is.
 fn unescaped(text: &str) -> String {
     [("%2C", ","), ("%3D", "="), ("%25", "%")]
         .iter()

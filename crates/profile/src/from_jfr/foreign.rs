@@ -16,7 +16,7 @@ const WALL_DEFAULT_NS: u64 = 50_000_000;
 /// Frames that say what a thread waits for lie near the top.
 const FRAMES_MAX: usize = 64;
 
-/// Events that a recording may hold beside samples, and that are only counted.
+/// Events that a recording may hold in addition to samples, and that are only counted.
 const HELD: &[&str] = &[
     "jdk.JavaMonitorEnter",
     "jdk.JavaMonitorWait",
@@ -46,13 +46,13 @@ const HELD: &[&str] = &[
 ];
 
 dwell_jfr::told! {
-    /// What ddprof says of itself.
+    /// The configuration of ddprof.
     pub(crate) struct DdprofConfig = "datadog.DatadogProfilerConfig" {
         /// Its version.
         version: Text "version";
         /// CPU time between two samples.
         cpu_ns: MaybeSpan "cpuInterval";
-        /// Wall time between two looks at a thread.
+        /// Wall time between two samples of a thread.
         wall_ns: MaybeSpan "wallInterval";
     }
 
@@ -62,7 +62,7 @@ dwell_jfr::told! {
         samples: Count "lostSamples";
     }
 
-    /// What a recorder calls the recording.
+    /// The recorder's data about the recording.
     pub(crate) struct ActiveRecording = "jdk.ActiveRecording" {
         /// Its name.
         name: Text "name";
@@ -70,9 +70,9 @@ dwell_jfr::told! {
 
     /// A setting, by which async-profiler says how it records.
     pub(crate) struct Setting = "jdk.ActiveSetting" {
-        /// What is set.
+        /// Name of the setting.
         name: MaybeText "name";
-        /// To what.
+        /// Its value.
         value: MaybeText "value";
     }
 }
@@ -87,7 +87,7 @@ pub(crate) struct Clock {
     pub(crate) tool: String,
     /// CPU time between two samples.
     pub(crate) cpu_ns: Option<u64>,
-    /// Wall time between two looks at a thread.
+    /// Wall time between two samples of a thread.
     pub(crate) wall_ns: Option<u64>,
     /// The event whose occurrences are sampled, where that is no clock.
     pub(crate) event: String,
@@ -110,7 +110,7 @@ pub(crate) enum Trigger {
     Event,
 }
 
-/// What samples of `jdk.ExecutionSample` without weights were triggered by.
+/// The trigger of `jdk.ExecutionSample` events without weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Execution {
     /// All by the same.
@@ -129,7 +129,7 @@ impl Default for Execution {
 type Settings = HashMap<Arc<str>, Option<Arc<str>>>;
 
 impl Clock {
-    /// What the recording says of it.
+    /// The clock of a recording.
     pub(crate) fn of(recording: &Recording) -> Clock {
         if recording.told::<told::Recording>().next().is_some() {
             return Clock::default();
@@ -200,8 +200,8 @@ impl Clock {
         }
     }
 
-    /// Of a recorder that does not say who it is: the JDK's samples threads that run. One that
-    /// meets threads asleep samples by a wall clock.
+    /// The clock of an unknown recorder. The JDK samples threads that run; a recorder that samples
+    /// sleeping threads has a wall clock.
     fn unknown(recording: &Recording) -> Clock {
         let is_asleep = |sample: &Sample| {
             let is_counted = sample.kind == SampleKind::Execution && sample.weight_ns.is_none();
@@ -299,7 +299,7 @@ pub(crate) fn held(recording: &Recording) -> Vec<(String, u64)> {
     counts.collect()
 }
 
-/// Tells why threads waited.
+/// Finds why threads waited.
 pub(crate) struct Causes {
     waits: Known,
     known: HashMap<(u32, ThreadState), &'static str>,

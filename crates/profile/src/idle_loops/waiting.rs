@@ -68,7 +68,7 @@ const RESULTS: [&str; 9] = [
     "threadless",
     "latch",
 ];
-/// So many of the program's innermost frames are looked at for these.
+/// Number of the program's innermost frames that are compared with these.
 const RESULT_FRAMES: usize = 4;
 /// Frames below which tasks of a pool run.
 const POOLS: [(&str, &str); 3] = [

@@ -47,7 +47,7 @@ impl Named {
     }
 }
 
-/// What is known of a request.
+/// The known data of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Root {
     /// By its latency, and by its own scope.

@@ -5,7 +5,7 @@ use super::{Accounted, Agreement, EndpointCheck, SelfCheck};
 
 /// The part of a processor that pays for enough samples of most programs, in percent.
 const BUDGET: f64 = 5.0;
-/// One that pays for looks at all of them: more does not help.
+/// A budget that pays for samples of all threads: more does not help.
 const ENOUGH: f64 = 20.0;
 
 impl Accounted {

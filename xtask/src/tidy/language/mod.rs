@@ -30,7 +30,7 @@ pub struct Hit {
     pub words: String,
 }
 
-/// What is counted together: area, kind of text and rule.
+/// The unit of counting: area, kind of text and rule.
 pub type Key = (String, &'static str, &'static str);
 
 /// The hits of the repository.
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn baseline_reads_what_it_writes() {
+    fn written_baseline_is_read_back() {
         let baseline = first(&hits(&[("crates/a/src/x.rs", TOLD)]));
         assert_eq!(parse(&format(&baseline)).unwrap(), baseline);
         let wrong = parse("# head\n\ncrates/a\tcomments\ttold\n").unwrap_err();

@@ -29,7 +29,7 @@ pub const LONG: &str = "long-sentence";
 /// The rule of names of tests.
 pub const NAME: &str = "test-name";
 
-/// Words for people, who are no things.
+/// Words for people, after which "who" is right.
 const PEOPLE: [&str; 16] = [
     "people",
     "person",

@@ -1,5 +1,5 @@
 //! A JVM whose memory is full of faults while it is stopped: pointers that lead elsewhere or in
-//! circles, lengths that are anything. What reads it from outside ends soon, with some answer.
+//! circles, lengths with any value. A reader from outside ends soon, with some answer.
 
 use super::{PATIENCE, PLAIN, await_stopped};
 use dwell_attach::Target;
@@ -112,7 +112,7 @@ fn mend(region: &Region, pages: &[usize], memory: &File) {
     }
 }
 
-/// One look, on a thread of its own as it may not come back; what it says.
+/// Reads the stacks once, on a thread of its own as it may not return. Returns the answer.
 fn look(pid: u32, seed: u64) -> String {
     let (tell, told) = channel();
     let options = Options {
