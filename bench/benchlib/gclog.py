@@ -31,7 +31,7 @@ def flag(name: str) -> str:
 
 
 class Log:
-    """What a log tells of the time between two moments, in ms since the JVM's start.
+    """A log's data on the time between two moments, in ms since the JVM's start.
 
     Safepoints are (operation, reaching ns, at ns, total ns), pauses (name, ns).
     """

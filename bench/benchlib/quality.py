@@ -1,4 +1,4 @@
-"""What a recording says of its own samples: how many, failed, lost, how deep, at what settings."""
+"""A recording's data about its own samples: how many, failed, lost, how deep, at what settings."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ def reader() -> jdks.Jdk:
 
 
 def output(words: list) -> str:
-    """What a tool prints; ends the program with its error if it fails."""
+    """The output of a tool; ends the program with its error if it fails."""
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode != 0:
         what = (out.stderr or out.stdout)[-2000:]

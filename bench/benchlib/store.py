@@ -1,7 +1,7 @@
 """The raw results of a long benchmark: rows as JSON lines in a folder, to be resumed and read.
 
-The agents under test are copied there, so that a build meanwhile, or before the rest is done,
-does not change what is measured.
+The agents under test are copied there, so that a build during the run does not change the
+measured library.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ ROWS, ABOUT, EXPERIMENT = "rows.jsonl", "about.json", "libdwell-experiment.so"
 
 
 class Store:
-    """A folder of results; a new one if it has none yet."""
+    """A folder of results, which may be new."""
 
     def __init__(self, folder: Path, given: dict, defaults: dict, experiment: str | None = None):
-        """`given` is what all rows must have in common; what is None is as stored, or default."""
+        """`given` are the amounts common to all rows; None means the stored or default one."""
         self.folder = folder.resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / ABOUT
@@ -41,7 +41,7 @@ class Store:
 
     @property
     def amounts(self) -> dict:
-        """What all rows have in common."""
+        """The amounts common to all rows."""
         return self.about["amounts"]
 
     @property

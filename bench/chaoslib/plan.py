@@ -6,7 +6,7 @@ FORMS = ("calm", "storm", "jfr", "storm", "exit", "disk", "calm", "kill", "async
          "memory", "heap")
 COLLECTORS = ("Serial", "G1", "Parallel", "Z", "Shenandoah")
 INTERVALS = ("100us", "200us", "500us", "1ms")
-# What is recorded beside CPU time in two runs of three, as the agent's options: none of it, or all.
+# Recorded in addition to CPU time in two runs of three, as the agent's options: none or all.
 EVENTS = ("alloc=64k", "live", "lock=100us")
 LAUNCHES = ("VFORK", "POSIX_SPAWN", "FORK")
 # Flags that make the JVM do more often what is hard for us.
@@ -34,7 +34,7 @@ class Plan:
         self.vantage = self.form = self.collector = self.interval = self.engine = ""
         self.flags: list[str] = []
         self.words: list[str] = []
-        # Events beside CPU time, as the agent's options.
+        # Events in addition to CPU time, as the agent's options.
         self.events: list[str] = []
         self.seconds = self.room = 0
         # Whether the agent is there from the start or comes by the command.
@@ -50,7 +50,7 @@ class Plan:
 
 
 class Planner:
-    """Goes round JDKs and vantages, and through shuffled decks of all else."""
+    """Cycles through JDKs and vantages, and through shuffled decks of the other choices."""
 
     def __init__(self, options, chosen: list, vantages: list[str]):
         self.options, self.pairs = options, [(j, v) for v in vantages for j in chosen]

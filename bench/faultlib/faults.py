@@ -1,4 +1,4 @@
-"""The faults: what each does to the code, and which test is meant to see it.
+"""The faults: the effect of each on the code, and the test that must detect it.
 
 A fault is an edit or several of a copy of the tree. Each finds its place by a piece of the code
 that is there exactly once, so that a place that has changed is noticed at once. `FAULT` in what is
@@ -19,7 +19,7 @@ class Edit:
 
 @dataclass
 class Test:
-    """A test: where it is, its name, and what it is told."""
+    """A test: its place, its name, and its variables."""
     crate: str
     target: str
     name: str

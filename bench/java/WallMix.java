@@ -104,7 +104,7 @@ public final class WallMix {
         }
     }
 
-    /** What threads run. */
+    /** The work of a thread. */
     private interface Body {
         void run() throws Exception;
     }
