@@ -3,16 +3,14 @@
 //!
 //! Both sides are made of the same requests and of the same time:
 //! - Time inside of a request counts for the request's endpoint, also in a scope with the name of
-//! another one, as the latency includes it.
+//!   another one, as the latency includes it.
 //! - Requests are clipped to the time between the first and the last wall-clock sample.
 //! - A request that had not ended has no latency. If every request of an endpoint is recorded, time
-//!   in
-//! other requests is left out.
+//!   in other requests is left out.
 //! - If some of many requests are recorded, each has a weight. The comparison of an endpoint then
-//!   ends
-//! before the last sample, by the latency of its longest request, as the requests before that time
-//! have ended. The time for which longer requests were seen shows which never ended. The sampling
-//! error of the sum of latencies is part of the error.
+//!   ends before the last sample, by the latency of its longest request, as the requests before
+//!   that time have ended. The time for which longer requests were seen shows which never ended.
+//!   The sampling error of the sum of latencies is part of the error.
 
 mod lives;
 mod roots;
