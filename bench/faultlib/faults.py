@@ -149,14 +149,14 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/drain/sample.rs",
               "        let stack = self.batch.stack(&self.kernel, named, truncated);",
               "        let stack = self.batch.stack(&self.kernel, named, truncated && !FAULT);")],
-        e2e("stacks", "measured_a_limit_of_depth_cuts_and_says_so"),
+        e2e("stacks", "measured_depth_limit_marks_cut_stacks"),
         r"\d+ frames: "),
     Fault(
         "failed-walk-dropped", "of failed walks one in three is not in the file",
         [after(f"{RECORDER}/drain/sample.rs",
                "            entry.1 += slot.weight_ns();",
                "            if FAULT && header.time_ns % 3 == 0 { return; }")],
-        e2e("vantages", "never_does_a_fault_anywhere_in_a_walk_harm_anybody"),
+        e2e("vantages", "never_does_a_fault_in_a_walk_harm_the_program"),
         r"samples=\d+"),
     Fault(
         "allocation-weighs-its-size", "an object that was allocated stands for itself alone",
@@ -170,14 +170,14 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/drain/alive.rs",
               "            object.weight = object.weight.saturating_mul(1 << level);",
               "            object.weight = object.weight.saturating_mul(1 << (level * u32::from(!FAULT)));")],
-        e2e("alive", "measured_of_too_many_objects_some_stand_for_all"),
+        e2e("alive", "measured_thinned_live_objects_stand_for_all"),
         r"\d+ bytes off"),
     Fault(
         "wait-weighs-its-duration", "a wait for a monitor that was chosen stands for itself alone",
         [after(f"{RECORDER}/blocked.rs",
                "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
                "    if FAULT { return duration_ns; }")],
-        e2e("locks", "measured_waits_for_locks_are_those_of_the_program"),
+        e2e("locks", "measured_lock_waits_equal_the_programs"),
         r"\d+ ns off of"),
     Fault(
         "wait-weighs-by-the-first-interval",
@@ -185,7 +185,7 @@ HANDLER_AND_STACKS = [
         [after(f"{RECORDER}/blocked.rs",
                "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
                "    if FAULT { return duration_ns.max(interval_ns.min(20_000)); }")],
-        e2e("locks", "measured_waits_that_are_too_many_stand_for_all"),
+        e2e("locks", "measured_rate_limited_waits_stand_for_all"),
         r"\d+ ns off"),
     Fault(
         "class-of-another", "a method is told with the class of the one named before it",
@@ -277,7 +277,7 @@ WAITS_AND_STOPS = [
         [after(f"{RECORDER}/wall/look.rs",
                "    let is_still = |claim| looks.is_still(record, claim);",
                "    if FAULT { let _ = dwell_signal::sys::queue_signal(tid, libc::SIGIO, 0); }")],
-        e2e("wall", "never_does_a_thread_that_waits_get_a_signal"),
+        e2e("wall", "never_does_a_waiting_thread_get_a_signal"),
         r"threads that ran"),
     Fault(
         "unmounted-twice", "a look at an unmounted virtual thread is told twice",
@@ -292,7 +292,7 @@ WAITS_AND_STOPS = [
               "            let late_ns = 1_000_000 * u64::from(FAULT);\n"
               "            let (began_ns, now_ns) = (began_ns + late_ns, now_ns + late_ns);\n"
               "            began.store(began_ns, Ordering::Relaxed);")],
-        e2e("intervals", "measured_pauses_of_the_collector_are_those_that_it_logs"),
+        e2e("intervals", "measured_pauses_equal_the_collectors_log"),
         r"intervals\.rs:\d+"),
     Fault(
         "safepoint-without-culprit", "who was late for a safepoint is not told",
@@ -306,7 +306,7 @@ WAITS_AND_STOPS = [
         [Edit(f"{RECORDER}/drain/writer.rs",
               "                reaching_ns: stop.reaching_ns,",
               "                reaching_ns: stop.reaching_ns / (1 + u64::from(FAULT)),")],
-        e2e("safepoints", "measured_safepoints_are_those_that_the_jvm_logs", "17"),
+        e2e("safepoints", "measured_safepoints_equal_the_jvms_log", "17"),
         r"safepoints\.rs:\d+"),
 ]
 
@@ -342,14 +342,14 @@ FILE_AND_REPORT = [
                "        if FAULT && self.waiting.len() < 1 << 20 && self.written > 0 {\n"
                "            return Written::All;\n"
                "        }")],
-        e2e("files", "measured_after_kill_9_all_but_the_last_second_is_there"),
+        e2e("files", "measured_kill_9_loses_the_last_second_only"),
         r"after a flush|kept \d+ of \d+ ns"),
     Fault(
         "descriptor-left", "the recording's file stays open after the stop",
         [after(f"{RECORDER}/record/file.rs",
                "        let file = fds::move_up(file).unwrap_or_else(|file| file);",
                "        if FAULT { std::mem::forget(file.try_clone()); }")],
-        e2e("commands", "after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left"),
+        e2e("commands", "stopped_recording_leaves_no_thread_descriptor_or_timer"),
         r"commands\.rs:\d+[^\n]*\n[^\n]*left == right"),
     Fault(
         "margin-halved", "reports tell half of the standard error",

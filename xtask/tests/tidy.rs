@@ -367,7 +367,7 @@ fn test_only_files_need_no_unit_test() {
 }
 
 #[test]
-fn only_some_places_are_looked_at() {
+fn only_listed_folders_need_unit_tests() {
     let files = |path| [(path, lines(300, ""))];
     assert_eq!(without_tests("walker", &files("hotspot/it.rs")).len(), 1);
     assert!(without_tests("walker", &files("it.rs")).is_empty());

@@ -100,7 +100,7 @@ mod tests {
 
     /// Draws that are fair must pass, draws that are off by some points must not.
     #[test]
-    fn the_bounds_tell_a_bias_from_chance() {
+    fn bounds_separate_bias_from_chance() {
         let samples = 4000.0;
         let bound = share_bound(0.05, samples, 20);
         let sigma = (0.05_f64 * 0.95 / samples).sqrt();

@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_tick_that_came_late_is_no_sort_of_looks() {
+    fn single_late_tick_makes_no_new_kind_of_looks() {
         let look = |weight_ns, count| Look {
             weight_ns,
             count,

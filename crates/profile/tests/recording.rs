@@ -45,7 +45,7 @@ fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
 }
 
 #[test]
-fn of_several_looks_at_objects_the_last_one_counts() {
+fn last_check_of_live_objects_counts() {
     let mut chunk = writer();
     let main = chunk.thread(1, &thread("main", 1));
     let frame = FrameRef {

@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 /// The groups, by the names of the tests.
 const GROUPS: &[&[&str]] = &[
     &[
-        "e2e/alive: measured_bytes_alive_are_those_that_the_program_keeps",
-        "e2e/alive: measured_of_too_many_objects_some_stand_for_all",
+        "e2e/alive: measured_live_bytes_equal_the_kept_bytes",
+        "e2e/alive: measured_thinned_live_objects_stand_for_all",
     ],
     &[
         "e2e/collectors: never_does_serial_find_its_heap_broken",
@@ -23,23 +23,23 @@ const GROUPS: &[&[&str]] = &[
         "e2e/collectors: never_does_generational_shenandoah_find_its_heap_broken",
     ],
     &[
-        "e2e/endings: a_jvm_ends_as_it_would_without_us_while_snapshots_are_taken",
-        "e2e/endings: a_jvm_ends_as_it_would_without_us_while_handlers_walk",
+        "e2e/endings: jvm_ends_normally_while_snapshots_are_taken",
+        "e2e/endings: jvm_ends_normally_while_handlers_walk",
         "e2e/endings: jvm_ends_normally_while_threads_wait_to_be_walked",
     ],
     &[
         "e2e/mono: another_profiler_may_sample_at_the_same_time",
-        "e2e/mono: handlers_of_the_program_are_called_as_without_us",
+        "e2e/mono: handlers_of_the_program_still_run",
         "e2e/mono: stops_and_samples_meet_in_each_others_handlers",
     ],
     &[
         "e2e/accuracy: measured_shares_are_true_without_an_agent",
         "e2e/accuracy: measured_c1_and_interpreter_frames_are_distinguished",
         "e2e/accuracy: measured_lines_misplaced_by_c2_are_corrected",
-        "e2e/accuracy: measured_phases_that_repeat_with_the_interval_do_not_deceive",
+        "e2e/accuracy: measured_phases_in_step_with_the_interval_are_true",
     ],
     &[
-        "e2e/examples: measured_a_loop_that_keeps_the_jvm_from_stopping_is_named",
+        "e2e/examples: measured_loop_that_delays_safepoints_is_named",
         "e2e/examples: measured_culprit_thread_is_named_and_remedies_help",
     ],
     &[
@@ -93,8 +93,8 @@ const GROUPS: &[&[&str]] = &[
     ],
     &[
         "e2e/locks: measured_virtual_threads_wait_in_their_own_name",
-        "e2e/locks: measured_waits_for_locks_are_those_of_the_program",
-        "e2e/locks: measured_waits_that_are_too_many_stand_for_all",
+        "e2e/locks: measured_lock_waits_equal_the_programs",
+        "e2e/locks: measured_rate_limited_waits_stand_for_all",
     ],
     &[
         "e2e/commands: measured_implicit_null_checks_are_counted_right",
@@ -115,7 +115,7 @@ const GROUPS: &[&[&str]] = &[
         "e2e/jmc: mission_control_sees_hostile_names",
     ],
     &[
-        "e2e/libraries: so_it_is_with_every_collector_and_every_form_of_references",
+        "e2e/libraries: jars_are_read_with_every_collector_and_reference_form",
         "e2e/libraries: classes_have_their_jars_on_every_jdk",
     ],
     &[
@@ -125,11 +125,11 @@ const GROUPS: &[&[&str]] = &[
     ],
     &[
         "e2e/teardown: stopped_recording_leaves_no_activity",
-        "e2e/commands: after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left",
+        "e2e/commands: stopped_recording_leaves_no_thread_descriptor_or_timer",
     ],
     &[
         "e2e/blocking: waits_of_java_end_when_they_are_over",
-        "e2e/blocking: with_timers_bare_system_calls_are_not_interrupted_either",
+        "e2e/blocking: bare_system_calls_with_timers_are_not_interrupted",
     ],
     &[
         "jfr/jdk_tools: hostile_names_do_not_stop_the_tools",
@@ -152,21 +152,21 @@ const GROUPS: &[&[&str]] = &[
         "signal/anywhere_perf: a_thread_may_be_anywhere_when_a_perf_event_signals",
     ],
     &[
-        "e2e/files: measured_after_kill_9_all_but_the_last_second_is_there",
+        "e2e/files: measured_kill_9_loses_the_last_second_only",
         "e2e/files: measured_chunks_change_without_losing_a_sample",
         "e2e/files: \
          measured_full_disk_is_reported_once_and_recording_resumes",
     ],
     &[
         "e2e/safepoints: measured_thread_that_delays_safepoints_has_its_stack",
-        "e2e/safepoints: measured_safepoints_are_those_that_the_jvm_logs",
+        "e2e/safepoints: measured_safepoints_equal_the_jvms_log",
     ],
     &[
         "e2e/intervals: measured_busy_threads_run_or_wait_for_a_processor",
-        "e2e/intervals: measured_pauses_of_the_collector_are_those_that_it_logs",
+        "e2e/intervals: measured_pauses_equal_the_collectors_log",
     ],
     &[
-        "e2e/stacks: measured_a_limit_of_depth_cuts_and_says_so",
+        "e2e/stacks: measured_depth_limit_marks_cut_stacks",
         "e2e/stacks: measured_stacks_of_1200_frames_are_complete",
         "e2e/stacks: measured_virtual_threads_have_weights_and_carrier_stacks",
     ],
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_group_one_is_run_and_all_have_their_turn() {
+    fn one_test_of_each_group_runs_in_turn() {
         let names = all();
         let mut ran = BTreeSet::new();
         for turn in 100..106 {

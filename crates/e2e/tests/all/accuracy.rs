@@ -320,7 +320,7 @@ fn measured_shares_are_true_without_an_agent() {
 ///
 /// False alarm: 2e-6 a JDK.
 #[test]
-fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
+fn measured_phases_in_step_with_the_interval_are_true() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");

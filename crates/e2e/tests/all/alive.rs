@@ -131,7 +131,7 @@ fn check(profile: &Profile, truths: &Truths) {
 
 /// Assumes and detects what `check` says. False alarm: 1e-6 for each JDK and collector.
 #[test]
-fn measured_bytes_alive_are_those_that_the_program_keeps() {
+fn measured_live_bytes_equal_the_kept_bytes() {
     // The sampler of 11 is off for arrays of this size: see docs/allocation.md.
     let jdks = if is_whole() { since(17) } else { both() };
     each(&jdks, |jdk| {
@@ -167,7 +167,7 @@ fn measured_bytes_alive_are_those_that_the_program_keeps() {
 ///
 /// Assumes and detects what `check` says, but that bounds are wider. False alarm: 1e-6.
 #[test]
-fn measured_of_too_many_objects_some_stand_for_all() {
+fn measured_thinned_live_objects_stand_for_all() {
     let jdk = both()[0];
     let place = Place::new("alive-thinned");
     let file = place.path("a.jfr");

@@ -109,6 +109,6 @@ fn waits_of_java_end_when_they_are_over() {
 }
 
 #[test]
-fn with_timers_bare_system_calls_are_not_interrupted_either() {
+fn bare_system_calls_with_timers_are_not_interrupted() {
     each(&turn(&both()), |jdk| waits(jdk, "timer"));
 }

@@ -143,7 +143,7 @@ fn own_fds(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
+fn stopped_recording_leaves_no_thread_descriptor_or_timer() {
     each(&both(), |jdk| {
         for engine in ["perf", "timer"] {
             let place = Place::new("left");

@@ -144,7 +144,7 @@ fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
 }
 
 #[test]
-fn never_does_an_agent_that_comes_later_see_another_scope() {
+fn never_does_a_late_agent_see_another_scope() {
     each(&turn(&versions()), |jdk| {
         let place = Place::new("context-attach");
         let mut program = Starter::new(jdk, &place, "Requests")
@@ -344,7 +344,7 @@ fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
 /// Two copies of the API write the same context. Records of threads that ended with an open scope
 /// are reused. Endpoints and labels above the limits are counted, and replaced or left out.
 #[test]
-fn two_copies_of_the_api_and_more_of_everything_than_is_kept() {
+fn two_api_copies_and_excess_texts_keep_contexts_right() {
     let mut jdks = versions();
     jdks.retain(|jdk| matches!(jdk.feature, 17 | 25));
     each(&jdks, |jdk| {

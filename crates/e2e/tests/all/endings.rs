@@ -127,12 +127,12 @@ fn all_ends(walk: &str) {
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_snapshots_are_taken() {
+fn jvm_ends_normally_while_snapshots_are_taken() {
     all_ends("snapshot");
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_handlers_walk() {
+fn jvm_ends_normally_while_handlers_walk() {
     all_ends("handler");
 }
 

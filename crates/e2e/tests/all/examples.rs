@@ -65,7 +65,7 @@ fn part_of(profile: &Profile, thread: &str, class: &str) -> f64 {
 
 /// Detects a culprit that is not named. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
+fn measured_loop_that_delays_safepoints_is_named() {
     each(&turn(&both()), |jdk| {
         // Code that is not yet compiled by C2 has safepoint polls in any case. However busy the
         // machine is, the loop must be compiled when the program measures it and when it is

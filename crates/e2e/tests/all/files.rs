@@ -64,7 +64,7 @@ fn check_readable(file: &Path, samples: usize) {
 /// Detects an omitted flush. The file may lack the time since the last flush, and the drainer's
 /// backlog, which is measured. False alarm: not by chance.
 #[test]
-fn measured_after_kill_9_all_but_the_last_second_is_there() {
+fn measured_kill_9_loses_the_last_second_only() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("killed");
         let file = place.path("k.jfr");

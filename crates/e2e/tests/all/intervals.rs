@@ -148,7 +148,7 @@ fn unlike_ms(lengths: &[(i64, i64)]) -> [f64; 2] {
 /// log's clock begins later and ends earlier by what writing the log costs, some us to tens of us
 /// of pauses of ms. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_pauses_of_the_collector_are_those_that_it_logs() {
+fn measured_pauses_equal_the_collectors_log() {
     each(&turn(&both()), |jdk| {
         for collector in turn_beside_jdk(&COLLECTORS) {
             let place = Place::new("gc-pauses");

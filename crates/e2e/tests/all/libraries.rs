@@ -185,7 +185,7 @@ fn classes_have_their_jars_from_outside() {
 }
 
 #[test]
-fn so_it_is_with_every_collector_and_every_form_of_references() {
+fn jars_are_read_with_every_collector_and_reference_form() {
     let all: Vec<&Jdk> = jdks().iter().collect();
     let of = |feature| all.iter().find(|jdk| jdk.feature == feature);
     let jdk = of(25).expect("JDK 25");

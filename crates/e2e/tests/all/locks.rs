@@ -205,7 +205,7 @@ fn record_with(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
 /// ten of the others. Detects errors of a twentieth, or of a fifth for waits shorter than the
 /// interval. False alarm: 1e-6 for each JDK.
 #[test]
-fn measured_waits_for_locks_are_those_of_the_program() {
+fn measured_lock_waits_equal_the_programs() {
     each(&both(), |jdk| {
         let (profile, truths) = record(jdk, "percent=50");
         let sums = *profile.monitor_sums().expect("waits are told");
@@ -231,7 +231,7 @@ fn measured_waits_for_locks_are_those_of_the_program() {
 /// unbiased estimate of their variance, which twice holds for sums of many waits
 /// (`stats::sum_bound`). Detects sums that are off by half. False alarm: 1e-6.
 #[test]
-fn measured_waits_that_are_too_many_stand_for_all() {
+fn measured_rate_limited_waits_stand_for_all() {
     const RATE: f64 = 400.0;
     each(&both(), |jdk| {
         let (profile, _) = record_with(jdk, "percent=50", "lock=20us,maxrate=400/s");
@@ -286,7 +286,7 @@ fn measured_virtual_threads_wait_in_their_own_name() {
 }
 
 #[test]
-fn one_recording_after_the_other_has_waits_as_it_was_asked_to() {
+fn lock_waits_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("locks-again");
         let mut program = Starter::new(jdk, &place, "LockWaits")

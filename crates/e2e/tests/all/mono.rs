@@ -292,7 +292,7 @@ fn another_profiler_may_sample_at_the_same_time() {
 /// Handlers of the program, native and managed, still run during a recording, for SIGPROF, too.
 /// Native ones also run inside of dwell's handler.
 #[test]
-fn handlers_of_the_program_are_called_as_without_us() {
+fn handlers_of_the_program_still_run() {
     let Some(mono) = Mono::find_experimental("mono-handlers") else {
         return;
     };
@@ -451,7 +451,7 @@ fn check_causes(view: &View) {
 /// However a program ends, and whatever it does to domains, processes and signals, it does the same
 /// as alone, and what was recorded can be read.
 #[test]
-fn programs_end_as_they_do_alone() {
+fn mono_programs_end_as_without_a_profiler() {
     let Some(mono) = Mono::find("mono-ends") else {
         return;
     };

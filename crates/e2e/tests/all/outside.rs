@@ -479,7 +479,7 @@ fn dump_stopped(pid: u32) -> Dump {
 }
 
 #[test]
-fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
+fn outside_read_changes_nothing_and_needs_no_answer() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("outside");
         // No tool could attach to this one.

@@ -182,7 +182,7 @@ fn measured_the_kernels_frames_are_there_without_an_agent() {
 }
 
 #[test]
-fn libraries_that_are_loaded_later_are_known_without_an_agent() {
+fn later_libraries_are_known_from_outside() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("outside-late");
         let starter = Starter::new(jdk, &place, "JniLoad").with("seconds=2 cpu_ms=1500");

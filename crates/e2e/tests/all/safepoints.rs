@@ -78,7 +78,7 @@ const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMini
 /// where only one may be counted without an event. On a busy one, the watcher may wait for a
 /// processor, and safepoints in a row may share an event, which counts them.
 #[test]
-fn measured_safepoints_are_those_that_the_jvm_logs() {
+fn measured_safepoints_equal_the_jvms_log() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
@@ -361,7 +361,7 @@ fn measured_late_threads_without_processor_have_their_cause() {
 /// A thread is only late, and asked for its stack, after the time that the recording was started
 /// with.
 #[test]
-fn late_threads_are_those_after_the_time_that_is_asked_for() {
+fn late_threads_follow_the_requested_threshold() {
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=2 millis=60 pause=100 polling=0";

@@ -66,7 +66,7 @@ fn measured_stacks_of_1200_frames_are_complete() {
 /// Detects stacks that are not cut: 2 % may be on their way down, of which 0.1 % are due. False
 /// alarm: less than 1e-10 with 800 samples.
 #[test]
-fn measured_a_limit_of_depth_cuts_and_says_so() {
+fn measured_depth_limit_marks_cut_stacks() {
     each(&turn(&both()), |jdk| {
         let Run { view, _place, .. } = record(
             jdk,

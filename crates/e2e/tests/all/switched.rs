@@ -178,7 +178,7 @@ fn check_file(view: &View) {
 
 /// Objects that are followed from a later time on are recorded from that time.
 #[test]
-fn objects_are_followed_from_when_that_was_switched_on() {
+fn objects_are_followed_from_the_switch_on() {
     each(&both(), |jdk| {
         let place = Place::new("switched-live");
         let file = place.path("a.jfr");

@@ -359,7 +359,7 @@ fn start_at_once(pid: u32, place: &Place, number: usize, walk: &str) -> String {
 
 /// If several starts come at the same moment, one records, and the others get the path of its file.
 #[test]
-fn of_two_starts_at_once_one_is_refused() {
+fn second_of_two_simultaneous_starts_is_refused() {
     each(&both(), |jdk| {
         let place = Place::new("twice");
         let program = busy(jdk, &place);

@@ -178,7 +178,7 @@ fn compared(jdk: &Jdk, name: &str, arguments: &str) {
 }
 
 #[test]
-fn never_does_a_copy_walk_unlike_the_thread_itself() {
+fn never_does_a_walk_of_a_copy_differ_from_the_threads() {
     each(&turn(&both()), |jdk| {
         compared(jdk, "Steady60", "seconds=2 threads=2 cpu_ms=2000");
         compared(jdk, "DeoptStorm", "seconds=2 cpu_ms=1500");
@@ -191,7 +191,7 @@ fn never_does_a_copy_walk_unlike_the_thread_itself() {
 /// are counted as failed, none of them is lost, and the program neither notices nor computes
 /// anything wrong.
 #[test]
-fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
+fn never_does_a_fault_in_a_walk_harm_the_program() {
     // Where everything is tried, a hundred thousand with a load that went wrong.
     let (walks_of_each, bad_min) = if is_whole() {
         (56_000, 100_000)

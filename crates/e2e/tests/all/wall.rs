@@ -302,7 +302,7 @@ fn await_looks(program: &Program, wanted: u64) {
 
 /// Wall-clock sampling sends no signals, so dwell never interrupts a waiting call (EINTR).
 #[test]
-fn never_does_a_thread_that_waits_get_a_signal() {
+fn never_does_a_waiting_thread_get_a_signal() {
     each(&turn(&both()), |jdk| {
         const THREADS: usize = 300;
         let place = Place::new("wall-idle");

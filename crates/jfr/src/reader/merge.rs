@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_sums_stay_and_few_are_left() {
+    fn merging_keeps_sums_and_leaves_few_samples() {
         // 100 s of two stacks, with CPU and wall-clock samples.
         let (samples, walls, bin_ns) = read(2_000, 25_000);
         assert_eq!(bin_ns, 200_000_000);

@@ -202,7 +202,7 @@ fn unended_requests_are_left_out() {
 }
 
 #[test]
-fn thinned_requests_end_before_the_last_one_may_not_have() {
+fn thinned_requests_end_before_an_unfinished_one() {
     let mut scene = Scene::new();
     // Two a second, of which one in two is recorded; each takes a second.
     for number in 0..20u64 {
