@@ -17,8 +17,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Requests traced with OpenTelemetry's SDK, with known ids: a method {@code burn...} on the stack
- * of a sample implies its context.
+ * Requests traced with OpenTelemetry's SDK, whose ids are made here, so that the name of a method
+ * {@code burn...} tells which context a sample has to carry.
  */
 public final class OtelRequests {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";

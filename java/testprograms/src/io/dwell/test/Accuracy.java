@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Batches of many kinds of work whose true CPU time is known, in random order or in phases that
- * repeat exactly with the period of a sampler. The threads {@code accuracy-N} do only this work.
+ * repeat exactly with the period of a sampler. The threads {@code accuracy-N} do nothing else.
  */
 public final class Accuracy {
     private static final long WARM_UP_NS_PER_KIND = TimeUnit.MILLISECONDS.toNanos(150);

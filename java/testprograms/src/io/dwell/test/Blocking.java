@@ -25,10 +25,10 @@ import java.util.concurrent.locks.ReentrantLock;
  * notice if a wait is over before its time or fails: by Java's means, which call the system again
  * where a signal has ended a call, and by bare system calls, which do not.
  *
- * <p>The first round runs before {@code ready}. After the gate the threads continue until the next
- * line, or for {@code seconds} without a gate. Prints {@code info first.NAME.calls}, {@code info
- * first.NAME.early}, {@code info NAME.calls} and {@code info NAME.early}. An early end in {@code
- * native-NAME} is a call that failed with {@code EINTR}.
+ * <p>A first round is made before {@code ready}. After the gate they go on until the next line, or
+ * for {@code seconds} without a gate. Prints, for either, {@code info first.NAME.calls},
+ * {@code info first.NAME.early}, {@code info NAME.calls} and {@code info NAME.early}; what is early
+ * in {@code native-NAME} is a call that failed with {@code EINTR}.
  */
 public final class Blocking {
     private static final String[] NATIVES = {

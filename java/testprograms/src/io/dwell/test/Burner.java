@@ -1,6 +1,6 @@
 package io.dwell.test;
 
-/** The interface of generated classes, through which programs call them. */
+/** What generated classes implement, so that programs can call them. */
 public interface Burner {
     /** Burns until the budget is spent. */
     long burn(CpuBudget budget, long x);

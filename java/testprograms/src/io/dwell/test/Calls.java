@@ -1,9 +1,9 @@
 package io.dwell.test;
 
 /**
- * Calls so short that most samples fall into the code between two frames: entries, exits, adapters.
- * Each method is called on one line only, which names it. So the line of a frame implies the frame
- * above it. A checker reads this file.
+ * Calls so short that most samples fall into what leads from one frame to the next: entries, exits,
+ * adapters. Each method is called on one line only, where it is named, so the line of a frame tells
+ * what the frame above it must be; a checker reads this file.
  */
 public final class Calls {
     private static final RuntimeException THROWN = new QuietException();

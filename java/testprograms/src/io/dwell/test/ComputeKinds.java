@@ -122,7 +122,7 @@ final class ComputeKinds {
         return x;
     }
 
-    /** Interpreted if the JVM is started with {@link #excludedLoop} excluded from compilation. */
+    /** Interpreted when the JVM is told not to compile {@link #excludedLoop}. */
     long kind_interpretedLoop(CpuBudget budget) {
         do {
             x = excludedLoop(x);

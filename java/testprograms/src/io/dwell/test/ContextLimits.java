@@ -11,9 +11,8 @@ import java.net.URLClassLoader;
 import java.util.Set;
 
 /**
- * Contexts at their limits: two copies of the API in one process, threads that end with an open
- * scope, more texts and labels than are kept. A method {@code burn...} on the stack implies the
- * expected context.
+ * What contexts have to stand: two copies of the API in one process, threads that end with a scope
+ * open, more texts and labels than are kept. The name of a method {@code burn...} tells what counts.
  */
 public final class ContextLimits {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;

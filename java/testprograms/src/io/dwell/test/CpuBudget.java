@@ -5,9 +5,9 @@ import java.util.function.LongSupplier;
 /**
  * Tells when the current thread has consumed a given amount of CPU time.
  *
- * <p>Reading a thread's CPU clock is a system call, so {@link #spent} avoids it. A thread cannot
- * consume more CPU time than time passes. So the clock is not read before the remaining time has
- * passed. Not for use by two threads.
+ * <p>Reading a thread's CPU clock is a system call, so {@link #spent} avoids it: a thread cannot
+ * consume more CPU time than time passes, hence the clock need not be read before the time that
+ * was left has passed. Not for use by two threads.
  */
 public final class CpuBudget {
     private final LongSupplier cpuClock;

@@ -7,7 +7,7 @@ import java.util.zip.Inflater;
 
 /**
  * Packs an array and unpacks it. The JDK does both in JNI critical regions: no collector may move
- * the arrays inside one, and some cannot begin. Not for use by two threads.
+ * the arrays meanwhile, and some cannot begin. Not for use by two threads.
  */
 final class CriticalArrays {
     private static final int BYTES = 8 * 1024;

@@ -10,7 +10,7 @@ import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Digests, ciphers and keys, as far as the Java version has them. */
+/** Digests, ciphers and keys; what a Java version does not have is left out. */
 final class CryptoLoops {
     static final int KINDS = 22;
     private static final int LENGTH = 4096;

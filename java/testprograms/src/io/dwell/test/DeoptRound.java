@@ -1,8 +1,8 @@
 package io.dwell.test;
 
 /**
- * One round of {@link DeoptStorm}, loaded again for each round, so that no compiler remembers the
- * wrong assumptions of the last one.
+ * One round of {@link DeoptStorm}, loaded anew for each round, so that no compiler remembers what
+ * went wrong the last time.
  */
 public final class DeoptRound implements Burner {
     private static final int DEPTH = 40;

@@ -1,9 +1,9 @@
 package io.dwell.test;
 
 /**
- * Compiled code that repeatedly turns out wrong. In each round private copies of the same classes
- * are loaded and made hot. Then the class hierarchy changes, and branches, types and nulls come up
- * that the compiler had ruled out, below a recursion whose frames are compiled by then.
+ * Compiled code that keeps turning out wrong: in each round private copies of the same classes
+ * are loaded and made hot, then the class hierarchy changes, and branches, types and nulls come
+ * up that the compiler had ruled out, below a recursion whose frames are compiled by then.
  */
 public final class DeoptStorm {
     private static final long BATCH_NS = 20_000_000;

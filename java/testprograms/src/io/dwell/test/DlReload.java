@@ -73,7 +73,7 @@ public final class DlReload {
         }
     }
 
-    // Three methods, so that the Java frames of a profile imply the library that ran.
+    // Three methods, so that a profile tells by Java frames which library must have run.
     private static long burnAlphaFirst(long handle, CpuBudget budget) {
         return burn(handle, "alpha_burn", budget);
     }

@@ -4,7 +4,7 @@ import java.util.function.IntUnaryOperator;
 
 /** Class files made to measure: burners of any name, and methods that are never compiled. */
 final class GeneratedClasses {
-    /** HotSpot does not compile methods of more bytecode than this by default. */
+    /** HotSpot does not compile methods of more bytecode than this, unless told to. */
     private static final int HUGE_METHOD_BYTES = 8000;
     private static final int SPIN_STEPS = 10_000;
     /** The lines of a burner's two methods that burn. */

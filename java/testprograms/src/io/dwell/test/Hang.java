@@ -3,10 +3,10 @@ package io.dwell.test;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A JVM that hangs. One thread is in a counted loop without a safepoint poll. Another has requested
- * a collection and waits, with all others, until the loop ends. Needs -XX:-UseCountedLoopSafepoints
- * -XX:LoopStripMiningIter=0, the default only of some collectors; {@code stall_max_us} shows
- * whether it did hang.
+ * A JVM that hangs: one thread is in a counted loop without a safepoint poll, another has asked
+ * for a collection and waits, with all others, until the loop ends. Needs
+ * -XX:-UseCountedLoopSafepoints -XX:LoopStripMiningIter=0, the default only of some collectors;
+ * {@code stall_max_us} tells whether it did hang.
  */
 public final class Hang {
     private static final int CALIBRATION_STEPS = 20_000_000;

@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
  * lines at the end, and the gate.
  *
  * <p>With {@code gate=1} the program waits for a line on standard input after {@code ready} and
- * again after its truth lines. The starter can attach before the work begins and finish a recording
- * before the process ends. It never waits without end: a watchdog halts it.
+ * again after its truth lines, so that whoever started it can attach before the work begins and
+ * finish a recording before the process ends. It never waits without end: a watchdog halts it.
  */
 public final class Harness {
     private static final int EXIT_USAGE = 2;
@@ -169,7 +169,7 @@ public final class Harness {
                 character = System.in.read();
             }
         } catch (IOException e) {
-            // As at the end of the input: no starter is left to wait for.
+            // As at the end of the input: nobody is there to wait for.
             System.err.println(program + ": standard input failed: " + e.getMessage());
         }
     }

@@ -7,9 +7,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Allocates on all threads, together with causes of late safepoints: long loops that poll, and
- * arrays that native code pins (JNI critical regions, inside zlib). Live objects are checked before
- * they die, so that a heap with a wrongly moved object ends the program with 1.
+ * Allocates on all threads beside what can keep a safepoint waiting: long loops that poll, and
+ * arrays that native code holds fast (JNI critical regions, inside zlib). What is alive is checked
+ * before it dies, so that a heap in which anything moved wrongly ends the program with 1.
  */
 public final class HeapStress {
     private static final long BATCH_NS = 20_000_000;

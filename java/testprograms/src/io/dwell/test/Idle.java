@@ -17,7 +17,7 @@ public final class Idle {
             int way = state.equals("mixed") ? i % 3 : state.equals("sleep") ? 0
                     : state.equals("park") ? 1 : 2;
             Thread thread = new Thread(null, () -> idle(way, started), "idle-" + (i + 1), 0);
-            // No thread will wake them.
+            // Nobody will wake them.
             thread.setDaemon(true);
             thread.start();
         }

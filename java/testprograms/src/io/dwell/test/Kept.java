@@ -25,7 +25,7 @@ public final class Kept {
     /** Objects go here, so that none of them is optimised away. */
     private static volatile Object seen;
 
-    /** The kept objects, with the final capacity from the start. */
+    /** What is kept, with room for all of it from the start. */
     private static Object[] leaked;
     private static Object[] cached;
     private static Object[] buffers;

@@ -4,9 +4,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Ends in the midst of its work. Threads with deep stacks burn and allocate without end, and after
- * some of that the program exits or halts the JVM, with code 42. With {@code by=signal} it prints
- * {@code done} and works on until it is killed.
+ * Ends in the midst of its work: threads with deep stacks burn and allocate without end, and after
+ * some of that the JVM is told to exit or to halt, with code 42. With {@code by=signal} it says
+ * {@code done} and works on until somebody kills it.
  */
 public final class Leaves {
     private static final int CODE = 42;

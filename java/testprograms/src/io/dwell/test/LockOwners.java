@@ -5,8 +5,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * A thread that has a monitor in one of two methods while another one waits for it: in one of them
- * it sleeps, in the other it runs. The waiting thread measures its waits, by the method. Between
- * them the owner runs without the monitor, and a bystander runs all the time.
+ * it sleeps, in the other it runs. Who waits measures for how long, by the method. Next to it the
+ * owner does something without the monitor, and so does a bystander all the time.
  */
 public final class LockOwners {
     private static final long LOOK_NANOS = 20_000;

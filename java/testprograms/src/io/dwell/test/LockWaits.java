@@ -7,9 +7,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Waits for locks for known times. For each kind of lock a thread takes it, lets another one come,
- * and keeps it from then on for the time of the kind. The waiting thread only measures its waits.
- * One thread waits at a time, and each wait has the same owner.
+ * Waits for locks for known times: for each kind of lock there is a thread that takes it, lets
+ * another one come, and keeps it from then on for as long as the kind says. Who waits measures for
+ * how long, and only that: one thread waits at a time, and each wait has the same owner.
  */
 public final class LockWaits {
     /** How often who waits for the other looks whether that one has come. */

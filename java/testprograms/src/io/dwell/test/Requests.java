@@ -11,8 +11,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work in scopes: every method {@code burn...} is only called in one context, so its name on a
- * stack implies the context of the sample.
+ * Work in scopes: every method {@code burn...} is only called where a certain context counts, so its
+ * name on a stack tells which context the sample has to carry.
  */
 public final class Requests {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;

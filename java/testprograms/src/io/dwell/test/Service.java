@@ -23,9 +23,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * An ordinary service: an HTTP server with a pool of workers, and clients that send requests. Some
- * endpoints wait, each for another resource, others compute. The program prints the number of
- * requests of each endpoint and their duration, measured inside of their scopes.
+ * An ordinary service: an HTTP server with a pool of workers, and clients that ask it. Some
+ * endpoints wait, each for something else, others compute. For each it says how many requests it
+ * had and how long they took, measured inside of their scopes.
  */
 public final class Service {
     private static final int PEER_MS = 120;
@@ -41,7 +41,7 @@ public final class Service {
     private final Object ledger = new Object();
     private volatile boolean isOver;
 
-    /** The work of an endpoint, and the duration of its requests. */
+    /** What an endpoint does, and what its requests took. */
     private static final class Endpoint {
         final String path;
         final Work work;
@@ -184,7 +184,7 @@ public final class Service {
             TimeUnit.MILLISECONDS.sleep(10L * tens);
             own.getOutputStream().write(1);
         } catch (IOException | InterruptedException e) {
-            // The end of the stream notifies the caller.
+            // The one who asked is told by the end of the stream.
         }
     }
 

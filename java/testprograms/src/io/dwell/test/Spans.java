@@ -4,8 +4,8 @@ import io.dwell.api.Dwell;
 import io.dwell.api.Scope;
 
 /**
- * Requests with spans inside. For each span the program prints a minimum duration, measured inside
- * of its scope, and a maximum, measured around it.
+ * Requests with spans inside: for each of these it says how long it took at least, measured inside
+ * of its scope, and at most, measured around it.
  */
 public final class Spans {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;

@@ -7,10 +7,11 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that stay at one place, each for another reason, and one that runs: {@code runner}.
+ * Threads that stand where they are, each for another reason, and one that runs: {@code runner}.
  * {@code deadlock=1} adds two that wait for each other's monitors, and two that wait for each
- * other's locks. {@code locks=1} adds two with monitors that no thread waits for, {@code
- * locks-cold} in the interpreter and {@code locks-hot} in compiled code.
+ * other's locks; {@code locks=1} two that have
+ * monitors nobody waits for, {@code locks-cold} in the interpreter and {@code locks-hot} in
+ * compiled code.
  */
 public final class Stands {
     private static final long LONG = 1_000_000_000L;
@@ -28,7 +29,7 @@ public final class Stands {
 
     private Stands() {}
 
-    /** The work of one thread; no lambdas, whose frames have other names in each version. */
+    /** What one thread does; no lambdas, whose frames have other names in each version. */
     private abstract static class Body implements Runnable {
         abstract void stand() throws Exception;
 
@@ -128,7 +129,7 @@ public final class Stands {
         if (harness.number("locks", 0, 0, 1) == 1) {
             locks();
         }
-        // They reach their places without a notification.
+        // They get where they stand; nobody is told when.
         Thread.sleep(500);
         harness.ready();
         harness.finish();
@@ -162,7 +163,7 @@ public final class Stands {
         }
     }
 
-    /** The work below all locks; called in many ways, so that it is never inlined. */
+    /** What is done below all locks; called in many ways, so that it is never part of its caller. */
     private interface Inmost {
         void work() throws Exception;
     }

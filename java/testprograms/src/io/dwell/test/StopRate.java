@@ -5,8 +5,8 @@ import java.lang.management.ThreadMXBean;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Safepoints at a rate: the program requests deadlock detection, which stops all threads. In
- * addition, some threads run and poll.
+ * Safepoints at a rate: the JVM is asked for deadlocks, which it looks for while all threads stand
+ * still. Beside that some threads that run and poll.
  *
  * <p>Arguments: {@code rate=} safepoints a second (0: none), {@code threads=} that run.
  */

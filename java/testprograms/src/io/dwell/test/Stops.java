@@ -1,8 +1,8 @@
 package io.dwell.test;
 
 /**
- * One thread that delays the JVM's safepoints. It loops without a poll, given the flags that remove
- * the polls from counted loops. Other threads wait, and one runs and polls.
+ * One thread that keeps the JVM from stopping: loops without a poll, given the flags that take the
+ * polls out of counted loops. Beside it threads that wait, and one that runs and polls.
  *
  * <p>Arguments: {@code millis=} that each loop takes, about (the loop is measured first), and
  * {@code pause=} between two collections asked for, in ms; {@code polling=0} leaves the thread out
@@ -83,7 +83,7 @@ public final class Stops {
         System.arraycopy(from, 0, to, 0, bytes);
     }
 
-    /** How many rounds of the loop take this CPU time, once C2 has compiled it. */
+    /** How many rounds of the loop take so much CPU time, once it is compiled for good. */
     private static int rounds(int millis) {
         long spent = 0;
         int rounds = 1;
@@ -100,7 +100,7 @@ public final class Stops {
         return (int) Math.max(1, rounds * (millis * 1000L) / tookUs);
     }
 
-    /** Counted loops with int indexes: without polls if the JVM has the flags for it. */
+    /** Counted loops with int indexes: without polls if the JVM is told so. */
     private static long lateLoop(int rounds) {
         long sum = 0;
         int[] all = numbers;

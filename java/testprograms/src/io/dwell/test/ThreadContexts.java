@@ -7,9 +7,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Work for spans that a native library publishes by thread-local records. The method on the stack
- * implies the kind of context, and the thread's name implies the span. The library is loaded after
- * the gate.
+ * Work for spans that a native library publishes by thread-local records: the name of the method on
+ * the stack tells what counts, that of the thread which span. The library is loaded after the gate.
  */
 public final class ThreadContexts {
     private static final long TRACE_HI = 0x0af7651916cd43ddL;
@@ -80,7 +79,7 @@ public final class ThreadContexts {
         }
     }
 
-    /** Publishes a context of its carrier, which stays there. */
+    /** What this publishes is its carrier's, and stays there. */
     private Thread startVirtual() throws ReflectiveOperationException {
         Runnable body = () -> {
             attach(TRACE_HI, TRACE_LO, 3);

@@ -20,7 +20,7 @@ final class TruthTable {
         cpuNanosByName.merge(name, nanos, Long::sum);
     }
 
-    /** Adds another table, which no other thread may change during the call. */
+    /** Adds all of another table, which no other thread may change meanwhile. */
     synchronized void addAll(TruthTable other) {
         other.cpuNanosByName.forEach(this::add);
     }

@@ -144,7 +144,7 @@ public final class Waits {
         return cause.equals("sleep") || cause.equals("park") || cause.equals("object-wait");
     }
 
-    /** A class with a slow initializer, and a thread that needs it before its end. */
+    /** A class that takes its time, and a thread that needs it meanwhile. */
     private static final class Slow {
         static int value;
 
@@ -186,7 +186,7 @@ public final class Waits {
                 }
             });
         } finally {
-            // Its end is not awaited: on a slow machine that would be a wait of another kind.
+            // Nobody waits for its end: on a slow machine that would be a wait of another kind.
             child.destroy();
         }
     }

@@ -7,11 +7,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /**
- * Virtual threads that wait for ever, forked in scopes ({@code StructuredTaskScope}, a preview,
- * which is opened differently in each version). The name shows the forking thread: {@code
- * platform-fN} a platform thread, {@code virtual-fN} one virtual thread, {@code nested-fN} virtual
- * threads that were forked themselves, 10 each. The virtual threads that wait for their forked ones
- * are {@code owner-N}. The platform thread is {@code forker}.
+ * Virtual threads that wait for ever, forked in scopes ({@code StructuredTaskScope}, a preview, whose
+ * ways to be opened differ between versions); the name tells who has forked them: {@code platform-fN}
+ * a platform thread, {@code virtual-fN} one virtual thread, {@code nested-fN} virtual threads that
+ * were forked themselves, 10 each. The virtual threads that wait for those they have forked are
+ * {@code owner-N}, the platform thread is {@code forker}.
  */
 public final class Scopes {
     private static final int NESTED = 10;

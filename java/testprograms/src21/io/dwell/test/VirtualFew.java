@@ -12,10 +12,10 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Few virtual threads work among many that wait for ever. The method on the stack of a working
- * thread is its activity. {@code info kindSleep NANOSECONDS} and the like are the total times of
- * the activities, as the threads measured them. They wait for 0 to 30 ms each time, and run for 0
- * to {@code run_us} times two in between.
+ * Few virtual threads work among many that wait for ever. The method on the stack of those that
+ * work tells what they do; {@code info kindSleep NANOSECONDS} and the like tell for how long all of
+ * them did, as they measured it themselves. They wait for 0 to 30 ms each time, and run for 0 to
+ * {@code run_us} times two in between.
  */
 public final class VirtualFew {
     private static final long WAIT_NS = 15_000_000;

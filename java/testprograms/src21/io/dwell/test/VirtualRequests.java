@@ -11,10 +11,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads of two kinds that hop from carrier to carrier with an open scope. The method on
- * the stack is the kind, and the thread's name has its number, so each sample implies its span.
- * {@code a-17} works for span 0x100011 in {@code burnKindA}, {@code b-17} for 0x200011 in {@code
- * burnKindB}.
+ * Virtual threads of two kinds that hop from carrier to carrier with a scope open. The method on the
+ * stack tells the kind, the thread's name its number: so each sample tells which span it has to
+ * carry. {@code a-17} works for span 0x100011 in {@code burnKindA}, {@code b-17} for 0x200011 in
+ * {@code burnKindB}.
  */
 public final class VirtualRequests {
     private static final long TRACE_A = 0xaaaaL;

@@ -8,7 +8,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Virtual threads {@code vt-N} that burn at the bottom of a recursion of known depth and pause
- * there. Their frames are therefore frozen to the heap and come back a few at a time.
+ * there, so that their frames are frozen to the heap and come back a few at a time.
  */
 public final class VirtualThreads {
     private final Harness harness;
@@ -73,7 +73,7 @@ public final class VirtualThreads {
     private long burstsAndPauses(CpuBudget budget) {
         long burned = 0;
         for (int burst = 0; burst < burstsPerDescent && harness.timeLeft(); burst++) {
-            // No pause, so no change of carrier, between the two readings of its clock.
+            // No pause, hence no change of carrier, between the two readings of its clock.
             long before = NativeSupport.threadCpuNanos();
             Burn.sink = burstOfVirtualThread(budget.grant(burstNanos));
             burned += NativeSupport.threadCpuNanos() - before;

@@ -14,8 +14,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads that wait for ever without a carrier, each kind for a known reason. The name
- * contains the kind: {@code park-N}, {@code sleep-N}, {@code lock-N}, {@code socket-N}, and with
+ * Virtual threads that wait for ever without a carrier, each kind for a known reason; the name tells
+ * the kind: {@code park-N}, {@code sleep-N}, {@code lock-N}, {@code socket-N}, and with
  * {@code monitors=1} {@code monitor-N} and {@code object-wait-N} (since 24). Half of each kind are
  * started directly, half by an executor.
  */
@@ -51,7 +51,7 @@ public final class VirtualWaits {
         program.begin(threads, harness.number("monitors", 0, 0, 1) == 1);
         harness.ready();
         harness.finish();
-        // The executors' threads would never end.
+        // Nobody ends the executors' threads.
         System.exit(0);
     }
 
