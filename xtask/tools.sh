@@ -1,5 +1,5 @@
-# What `./test` installs, each step as a function: sourced by it, and tried by xtask/tests/tools.rs
-# with a PATH on which nothing is found. Must not do anything when it is sourced.
+# The steps by which `./test` installs tools, each as a function. `./test` sources this file, and
+# xtask/tests/tools.rs runs it with an empty PATH. Must not act when it is sourced.
 #
 # Steps say on standard output what they install, and what to do where they cannot.
 
@@ -25,7 +25,7 @@ check_options() {
     done
 }
 
-# The browser of the browser tests: its path on standard output; fails if there is none.
+# Prints the path of the browser for browser tests; fails without one.
 find_browser() {
     local name
     for name in "${DWELL_CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
@@ -37,7 +37,7 @@ find_browser() {
     return 1
 }
 
-# The home of a JDK of this feature release on standard output; fails if there is none.
+# Prints the home of a JDK of this feature release; fails without one.
 # find_jdk FEATURE
 find_jdk() {
     local home release

@@ -1,1 +1,1 @@
-"""What the benchmarks share: JDKs, tools, processes, statistics, tables. It measures nothing."""
+"""The common parts of the benchmarks: JDKs, tools, processes, statistics, tables. It measures nothing."""

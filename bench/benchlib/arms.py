@@ -66,7 +66,7 @@ def options(name: str, jdk, path, interval: str, experiment: str | None = None) 
 
 
 def beside(name: str, path, interval: str):
-    """What makes the command that reads a process from outside; nothing for agents."""
+    """Makes the command that reads a process from outside; None for agents."""
     if name != OUTSIDE:
         return None
     return lambda pid: [tools.command(), "record", "--no-agent", "-e", "cpu", "-i", interval,

@@ -1,12 +1,12 @@
 """Runs on a machine whose speed others change: which of them had the machine at its full speed.
 
 A virtual processor whose sibling is busy runs at 60 % of its speed, for tenths of a second to
-minutes. A fixed piece of work before and after each run tells; which runs are left out so does not
-depend on what they measured."""
+minutes. A fixed piece of work before and after each run shows it. So the selection of runs
+does not depend on their results."""
 
 import time
 
-# A run counts if the work around it took at most this times the least it ever took.
+# A run counts if the work around it took no more than this times its minimum.
 SLOWER = 1.08
 
 
@@ -26,7 +26,7 @@ class Probes:
         self.around = []
 
     def run(self, work):
-        """What `work` returns."""
+        """The result of `work`."""
         before = probe()
         result = work()
         self.around.append(max(before, probe()))

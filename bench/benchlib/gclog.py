@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-# Z and parts of others tell their pauses as phases only.
+# Z and parts of others log their pauses as phases only.
 OPTION = "-Xlog:safepoint*,gc,gc+phases:file={}:uptime"
 COLLECTORS = ("Serial", "Parallel", "G1", "Z", "Shenandoah")
 # Asked for by the program, not by the collector.
@@ -31,7 +31,7 @@ def flag(name: str) -> str:
 
 
 class Log:
-    """What a log tells of the time between two moments, in ms since the JVM's start.
+    """A log's data on the time between two moments, in ms since the JVM's start.
 
     Safepoints are (operation, reaching ns, at ns, total ns), pauses (name, ns).
     """

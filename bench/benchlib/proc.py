@@ -14,7 +14,7 @@ BESIDE_AFTER_S, BESIDE_TRIES = 0.2, 100
 
 
 class Run:
-    """What a finished program used and printed."""
+    """The resources and the output of a finished program."""
 
     def __init__(self, wall_s: float, usage, output: str):
         self.wall_s, self.output = wall_s, output
@@ -67,11 +67,11 @@ class Beside:
 
 
 def run(words: list, folder: Path, success: tuple = (0,), beside=None) -> Run:
-    """Runs a program to its end; ends ours with its output if it fails.
+    """Runs a program to its end; ends this one with its output if it fails.
 
-    The CPU time is that of this one process: `wait4` tells it for whom it waits. With `beside`,
+    The CPU time is that of this one process: `wait4` returns it for its child. With `beside`,
     which makes a command of the process's id, that of this command is added, up to the program's
-    end: what it does afterwards costs the program nothing.
+    end: its later work costs the program nothing.
     """
     other = Beside(beside, folder / "beside.log") if beside else None
     log = folder / "program.log"

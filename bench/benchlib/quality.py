@@ -1,4 +1,4 @@
-"""What a recording says of its own samples: how many, failed, lost, how deep, at what settings."""
+"""A recording's data about its own samples: how many, failed, lost, how deep, at what settings."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from . import recordings, tools
 BROKEN = (r"\[?(break_\w+|unknown_\w+|no_Java_frame|stale_jmethodID|jvmtiError.*|not_walkable\w*"
           r"|GC_active|deoptimization|safepoint|skipped|unexpected_state|storage_overflow"
           r"|truncated.*)\]?")
-# CPU time that dwell tells without a stack, because there was no sample to walk.
+# CPU time that dwell records without a stack, because there was no sample to walk.
 NO_WALK = r"(thread|recording)_ended_unsampled"
 
 

@@ -40,7 +40,7 @@ def limit(folder: Path, quota_us: int) -> None:
 
 
 def joining(folder: Path | None):
-    """What a child has to do before it becomes the program, to be in the group."""
+    """The step by which a child joins the group before it becomes the program."""
     if folder is None:
         return None
     return lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))

@@ -16,7 +16,7 @@ def reader() -> jdks.Jdk:
 
 
 def output(words: list) -> str:
-    """What a tool prints; ends the program with its error if it fails."""
+    """The output of a tool; ends the program with its error if it fails."""
     out = subprocess.run(words, capture_output=True, text=True)
     if out.returncode != 0:
         what = (out.stderr or out.stdout)[-2000:]
@@ -30,7 +30,7 @@ class Roots:
     def __init__(self):
         self.weight: dict[str, int] = {}
         self.samples = 0
-        # Sum of the squares of weights; each look of an event is one by itself.
+        # Sum of the squares of weights; each sample of an event is independent.
         self.squares = 0.0
 
     def add(self, name: str, weight: int, samples: int) -> None:

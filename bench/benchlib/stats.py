@@ -45,11 +45,12 @@ def noise_floor(truth: dict, samples: int) -> float:
 def independent(weights: float, squares: float) -> int:
     """How many samples of equal weight scatter as much as these, of this sum and sum of squares.
 
-    What the program did is given, which looks are made is chance. So two looks at one long wait are
-    as independent as any others: looks of different intervals are drawn apart, each at a random
-    moment of its interval, and those of one are draws of threads without replacement. Both scatter
-    no more than free draws of a moment and a thread would, unless threads do the same at the same
-    time. A profiler whose looks come at fixed times makes no such draws: of it this says nothing.
+    The program's activity is given, and the choice of samples is random. So two samples of one long
+    wait are as independent as any others. Samples of different intervals are drawn separately, each
+    at a random moment of its interval, and those of one are draws of threads without replacement.
+    The variance of both does not exceed that of free draws of a moment and a thread, unless threads
+    do the same at the same time. A profiler that samples at fixed times makes no such draws, so
+    this does not hold for it.
     """
     return round(weights * weights / squares) if squares > 0 else 0
 

@@ -1,7 +1,7 @@
 """The raw results of a long benchmark: rows as JSON lines in a folder, to be resumed and read.
 
-The agents under test are copied there, so that a build meanwhile, or before the rest is done,
-does not change what is measured.
+The agents under test are copied there, so that a build during the run does not change the
+measured library.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ ROWS, ABOUT, EXPERIMENT = "rows.jsonl", "about.json", "libdwell-experiment.so"
 
 
 class Store:
-    """A folder of results; a new one if it has none yet."""
+    """A folder of results, which may be new."""
 
     def __init__(self, folder: Path, given: dict, defaults: dict, experiment: str | None = None):
-        """`given` is what all rows must have in common; what is None is as stored, or default."""
+        """`given` are the amounts common to all rows; None means the stored or default one."""
         self.folder = folder.resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / ABOUT
@@ -41,7 +41,7 @@ class Store:
 
     @property
     def amounts(self) -> dict:
-        """What all rows have in common."""
+        """The amounts common to all rows."""
         return self.about["amounts"]
 
     @property
@@ -89,7 +89,8 @@ class Store:
 
 def machine() -> dict:
     """Where and when; nothing that names the machine."""
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines
                   if line.startswith("model name")), platform.machine())
     commit = subprocess.run(["git", "-C", tools.ROOT, "describe", "--always", "--dirty"],
                             capture_output=True, text=True).stdout.strip()

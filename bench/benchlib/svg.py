@@ -52,7 +52,7 @@ class Page:
                           f'stroke-dasharray="{dash}"/>')
 
     def dot(self, x: float, y: float, colour: int, title: str, radius: float = 2.6) -> None:
-        """A dot that tells its value."""
+        """A dot with its value as the title."""
         self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="dot" '
                           f'fill="{ink(colour)}"><title>{escape(title)}</title></circle>')
 

@@ -1,10 +1,11 @@
 """Markdown tables and numbers as they are read best."""
 
-from . import stats
+from . import records, stats
 
 
 def markdown(head: list, rows: list) -> str:
-    """A Markdown table; the first column is text, the rest numbers."""
+    """A Markdown table; the first column is text, the rest numbers. It is recorded if asked for."""
+    records.RECORDER.keep(head, rows)
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths)) + " |" for row in cells]

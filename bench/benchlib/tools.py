@@ -1,4 +1,4 @@
-"""The programs under test and those beside them: where they are, how they are loaded.
+"""The programs under test and the other profilers: their places, and how they are loaded.
 
 Nothing is built here but the Java programs of the benchmarks; artifacts come by their Maven
 coordinates into target/bench/.
@@ -144,7 +144,7 @@ def async_option(path, interval: str, form: str, event: str = "cpu") -> str:
 
 
 def jfr_options(path, interval: str, event: str) -> list:
-    """The options that record with the JVM's own recorder: one sampling event, nothing else."""
+    """The options that record with the JVM's own recorder: only one sampling event."""
     settings = ["jdk.ActiveSetting#enabled=true", f"{event}#enabled=true"]
     if event == "jdk.CPUTimeSample":
         settings += [f"{event}#throttle={interval}", "jdk.CPUTimeSamplesLost#enabled=true"]

@@ -1,1 +1,1 @@
-"""The parts of bench/chaos: building, planning, running and judging. Nothing else uses them."""
+"""The parts of bench/chaos: building, planning, running and judging. Only bench/chaos uses them."""

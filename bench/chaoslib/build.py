@@ -1,6 +1,6 @@
 """Builds the chaos program with the JDK under test, and its native libraries; finds our vantages.
 
-The agent and the command are copied, so that a build beside a long run does not change them.
+The agent and the command are copied, so that a build during a long run does not change them.
 """
 
 import re
@@ -17,7 +17,7 @@ VANTAGES = ("snapshot", "handler", "paused")
 
 
 class Built:
-    """What runs need: our two programs, and the folder of the native libraries."""
+    """The files of runs: the agent, the command, and the folder of the native libraries."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -77,7 +77,7 @@ def classes(jdk: jdks.Jdk, target: Path) -> Path:
 
 
 def vantages(jdk: jdks.Jdk, built: Built) -> list[str]:
-    """From where this agent can walk: what its option `walk` takes, or its only way."""
+    """The vantages of this agent: the values of its option `walk`, or its only way."""
     found = []
     for vantage in VANTAGES:
         file = built.folder / f"probe-{vantage}.jfr"

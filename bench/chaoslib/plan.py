@@ -6,20 +6,21 @@ FORMS = ("calm", "storm", "jfr", "storm", "exit", "disk", "calm", "kill", "async
          "memory", "heap")
 COLLECTORS = ("Serial", "G1", "Parallel", "Z", "Shenandoah")
 INTERVALS = ("100us", "200us", "500us", "1ms")
-# What is recorded beside CPU time in two runs of three, as the agent's options: none of it, or all.
+# Recorded in addition to CPU time in two runs of three, as the agent's options: none or all.
 EVENTS = ("alloc=64k", "live", "lock=100us")
 LAUNCHES = ("VFORK", "POSIX_SPAWN", "FORK")
 # Flags that make the JVM do more often what is hard for us.
 EXTRAS = ([], ["-XX:TieredStopAtLevel=1"], ["-XX:ReservedCodeCacheSize=12m"], [],
           ["-XX:-UseCompressedOops"], ["-XX:-TieredCompilation"], ["-XX:+UseStringDeduplication"],
           ["-Xss400k"])
-# With little memory: none that needs much of it, and none whose failure is allowed to be fatal.
+# With little memory: without parts with high demand, and without parts whose failure may be
+# fatal.
 LEAN = "loaders,deopt,exceptions,alloc,jni,libraries,overflow,handles,faults,contention"
 # With a full heap: none that runs code of the JDK which cannot stand that.
 FULL = "full,exceptions,jni,libraries,overflow,mallocs,ends,stacks,faults,deep,timers"
 
-# Room in bytes: on a disk, which is enough for a second or two at most; of address space, where the
-# program by itself needs some 700 MiB, and we 320 more, and more as we go.
+# Room in bytes. On a disk, it is enough for a second or two. Of address space, the program itself
+# needs about 700 MiB, and the agent 320 more, which grows during the run.
 ROOM = {"disk": (128 << 10, 1 << 20),
         "memory": (1060 << 20, 1200 << 20, 1400 << 20, 1800 << 20)}
 
@@ -33,7 +34,7 @@ class Plan:
         self.vantage = self.form = self.collector = self.interval = self.engine = ""
         self.flags: list[str] = []
         self.words: list[str] = []
-        # Events beside CPU time, as the agent's options.
+        # Events in addition to CPU time, as the agent's options.
         self.events: list[str] = []
         self.seconds = self.room = 0
         # Whether the agent is there from the start or comes by the command.
@@ -49,7 +50,7 @@ class Plan:
 
 
 class Planner:
-    """Goes round JDKs and vantages, and through shuffled decks of all else."""
+    """Cycles through JDKs and vantages, and through shuffled decks of the other choices."""
 
     def __init__(self, options, chosen: list, vantages: list[str]):
         self.options, self.pairs = options, [(j, v) for v in vantages for j in chosen]
@@ -121,7 +122,8 @@ class Planner:
             # The JVM itself crashes if an agent comes while a native thread attaches (limits.md).
             left_out += ["attaches", "locals"]
         if plan.jdk.major == 8:
-            # The JVM itself crashes in its collectors after faults in mapped memory (RESULTS.md).
+            # The JVM itself crashes in its collectors after faults in mapped memory
+            # (bench/history/chaos.json).
             left_out.append("mapped")
         if left_out:
             plan.words.append(f"without={','.join(left_out)}")

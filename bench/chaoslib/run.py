@@ -15,7 +15,7 @@ from .verdict import Result
 
 
 class Runner:
-    """How to run plans: with which programs, and whether with our agent."""
+    """Runs plans with these programs, with the agent or without."""
 
     def __init__(self, built, with_agent: bool, patience_s: float):
         self.built, self.with_agent, self.patience_s = built, with_agent, patience_s

@@ -1,6 +1,6 @@
-"""What is done to the JVM from outside while it runs: commands, dumps of others, stops.
+"""Actions on the running JVM from outside: commands, dumps of other tools, stops.
 
-Whatever a command answers is kept; answers that it should not give are told.
+All answers of commands are kept, and wrong ones are reported.
 """
 
 import os
@@ -11,18 +11,18 @@ import subprocess
 import threading
 import time
 
-# What the command may say to a JVM that is busy, stopped, leaving, or in the other state.
+# Allowed messages of the command about a JVM that is busy, stopped, exiting, or in the other state.
 FAIR = re.compile("already recording|not being recorded|nothing is being recorded|no process"
                   "|did not answer within|is stopped|exited while|has ended|not written within"
                   "|cannot create|No space|nothing was recorded|only permitted in the live phase"
                   "|offers no JVMTI environment|use 'dwell stop( [0-9]+)?' first")
 
-# What it says of a JVM that ends just now, and only then.
+# Its message about a JVM that is just ending, and only then.
 LAST_WORDS = re.compile('not understood: ""')
 
 
 class Storm:
-    """Random commands at random moments, from two threads, until told to stop."""
+    """Random commands at random moments, from two threads, until `stop`."""
 
     def __init__(self, plan, built, folder, child, walk_option: list):
         self.plan, self.built, self.folder, self.child = plan, built, folder, child
@@ -65,7 +65,7 @@ class Storm:
             self.do(draw.choice(kinds), draw)
 
     def said(self) -> str:
-        """What the program has printed so far."""
+        """The output of the program so far."""
         return (self.folder / "program.log").read_text(errors="replace")
 
     def do(self, kind: str, draw: random.Random) -> None:
@@ -96,7 +96,7 @@ class Storm:
         else:
             words = {"threads": ["Thread.print"], "histogram": ["GC.class_histogram"],
                      "jfr": ["JFR.start", "duration=2s", f"filename={self.folder}/j{number}.other"]}
-            # What jcmd answers is the JDK's affair.
+            # The answers of jcmd belong to the JDK.
             self.ask(kind, [*jcmd, *words[kind]], foreign=True)
         with self.lock:
             self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -117,7 +117,7 @@ class Storm:
         os.kill(self.child.pid, signal.SIGCONT)
 
     def ask(self, kind: str, words: list, foreign: bool = False) -> None:
-        """Runs a command and looks at its answer."""
+        """Runs a command and checks its answer."""
         try:
             out = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=60,
                                  errors="replace", cwd=self.folder, stdin=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ WALKS_LEAST, FAILED_MOST = 1000, 0.05
 
 
 class Result:
-    """What came of a run. `faults` is empty if all was well."""
+    """The outcome of a run. `faults` is empty if all was well."""
 
     def __init__(self):
         self.faults: list[str] = []
@@ -48,7 +48,7 @@ class Result:
 
 
 def judge(plan, built, folder: Path, output: str, code: int, result: Result) -> None:
-    """Looks at everything in the run's folder."""
+    """Checks all files in the run's folder."""
     the_end(plan, folder, output, code, result)
     for file in sorted(folder.rglob("*.jfr")):
         if file.name != "beside.jfr":
@@ -101,7 +101,7 @@ def problem(file: Path) -> str:
 
 
 def recording(plan, built, file: Path, result: Result) -> None:
-    """One recording: both readers must take it; what is counted in it."""
+    """Checks that both readers accept one recording, and counts its content."""
     size = file.stat().st_size
     # A JVM that left at once, or a disk that was full at once, may have nothing to read.
     if size == 0 and plan.form in ("kill", "exit", "halt", "disk", "storm"):

@@ -1,4 +1,4 @@
-"""The faults: what each does to the code, and which test is meant to see it.
+"""The faults: the effect of each on the code, and the test that must detect it.
 
 A fault is an edit or several of a copy of the tree. Each finds its place by a piece of the code
 that is there exactly once, so that a place that has changed is noticed at once. `FAULT` in what is
@@ -19,7 +19,7 @@ class Edit:
 
 @dataclass
 class Test:
-    """A test: where it is, its name, and what it is told."""
+    """A test: its place, its name, and its variables."""
     crate: str
     target: str
     name: str
@@ -71,12 +71,12 @@ def fewer_frames(which: str) -> Edit:
                  "        };")
 
 
-WAITS = e2e("wall", "measured_threads_are_told_to_wait_for_what_they_wait_for")
+WAITS = e2e("wall", "measured_waits_have_their_true_causes")
 CHUNKS = e2e("files", "measured_chunks_change_without_losing_a_sample")
 REQUESTS = e2e("context", "measured_requests_are_counted_and_their_latencies_are_right")
 NO_ALLOC = Test("signal", "no_alloc", "never_does_a_handler_allocate_wherever_it_lands")
 
-# What every fault needs: the choice is read when the agent starts.
+# Every fault needs this: the agent reads the choice at its start.
 ALWAYS = [after(f"{SIGNAL}/init.rs",
                 "pub fn init(config: &Config<'_>) -> Result<&'static Engine, InitError> {",
                 "    deliberate::choose();")]
@@ -86,7 +86,7 @@ HANDLER_AND_STACKS = [
         "weight-doubled", "each sample weighs twice as much",
         [after(f"{SIGNAL}/capture.rs", "    header.points = moment.points;",
                "    if FAULT { header.weight_ns = header.weight_ns.saturating_mul(2); }")],
-        e2e("weights", "measured_a_recording_with_the_agent_from_the_start_adds_up_too"),
+        e2e("weights", "measured_recording_from_jvm_start_adds_up"),
         r"to the end of the JVM: weights \d+ ns, truth"),
     Fault(
         "handler-frees", "the signal handler calls the allocator (to free nothing, which is safe)",
@@ -149,35 +149,35 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/drain/sample.rs",
               "        let stack = self.batch.stack(&self.kernel, named, truncated);",
               "        let stack = self.batch.stack(&self.kernel, named, truncated && !FAULT);")],
-        e2e("stacks", "measured_a_limit_of_depth_cuts_and_says_so"),
+        e2e("stacks", "measured_depth_limit_marks_cut_stacks"),
         r"\d+ frames: "),
     Fault(
         "failed-walk-dropped", "of failed walks one in three is not in the file",
         [after(f"{RECORDER}/drain/sample.rs",
                "            entry.1 += slot.weight_ns();",
                "            if FAULT && header.time_ns % 3 == 0 { return; }")],
-        e2e("vantages", "never_does_a_fault_anywhere_in_a_walk_harm_anybody"),
+        e2e("vantages", "never_does_a_fault_in_a_walk_harm_the_program"),
         r"samples=\d+"),
     Fault(
         "allocation-weighs-its-size", "an object that was allocated stands for itself alone",
         [after(f"{RECORDER}/allocated.rs",
                "pub fn weight(size: u64, interval: u64) -> u64 {",
                "    if FAULT { return size; }")],
-        e2e("allocations", "measured_allocated_bytes_and_objects_are_those_of_the_program"),
+        e2e("allocations", "measured_allocated_bytes_and_objects_are_true"),
         r"\d+ bytes off"),
     Fault(
         "thinned-not-weighed", "objects that stand for others weigh as if they did not",
         [Edit(f"{RECORDER}/drain/alive.rs",
               "            object.weight = object.weight.saturating_mul(1 << level);",
               "            object.weight = object.weight.saturating_mul(1 << (level * u32::from(!FAULT)));")],
-        e2e("alive", "measured_of_too_many_objects_some_stand_for_all"),
+        e2e("alive", "measured_thinned_live_objects_stand_for_all"),
         r"\d+ bytes off"),
     Fault(
         "wait-weighs-its-duration", "a wait for a monitor that was chosen stands for itself alone",
         [after(f"{RECORDER}/blocked.rs",
                "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
                "    if FAULT { return duration_ns; }")],
-        e2e("locks", "measured_waits_for_locks_are_those_of_the_program"),
+        e2e("locks", "measured_lock_waits_equal_the_programs"),
         r"\d+ ns off of"),
     Fault(
         "wait-weighs-by-the-first-interval",
@@ -185,14 +185,14 @@ HANDLER_AND_STACKS = [
         [after(f"{RECORDER}/blocked.rs",
                "pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {",
                "    if FAULT { return duration_ns.max(interval_ns.min(20_000)); }")],
-        e2e("locks", "measured_waits_that_are_too_many_stand_for_all"),
+        e2e("locks", "measured_rate_limited_waits_stand_for_all"),
         r"\d+ ns off"),
     Fault(
         "class-of-another", "a method is told with the class of the one named before it",
         [after(f"{INSIDE}/jvm/methods.rs",
                "        let told = self.origins.of(mem, layout, key);",
                "        if FAULT { deliberate::swap_with_last(&mut name.class); }")],
-        e2e("stacks", "measured_samples_of_unloaded_classes_keep_class_method_and_line", "17"),
+        e2e("stacks", "measured_samples_of_unloaded_classes_keep_their_names", "17"),
         r"stacks\.rs:\d+"),
     Fault(
         "line-off", "each line is told as the one after it",
@@ -207,7 +207,7 @@ HANDLER_AND_STACKS = [
         [Edit(f"{RECORDER}/native/modules.rs", "        if generation == self.generation {",
               "        let gone = generation.subs != self.generation.subs;\n"
               "        if generation == self.generation || FAULT && gone {")],
-        e2e("stacks", "measured_libraries_that_come_and_go_are_named_and_never_another_one"),
+        e2e("stacks", "measured_reloaded_libraries_have_their_own_names"),
         r"libdwelltest_(alpha|beta)\.so"),
 ]
 
@@ -216,14 +216,14 @@ THREADS_AND_CONTEXTS = [
         "virtual-thread-lost", "a virtual thread is told as its carrier",
         [Edit(f"{RECORDER}/drain/sample.rs", "        if header.logical_id == 0 {",
               "        if header.logical_id == 0 || FAULT {")],
-        e2e("stacks", "measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
+        e2e("stacks", "measured_virtual_threads_have_weights_and_carrier_stacks",
             "25"),
         r"stacks\.rs:\d+"),
     Fault(
         "name-not-renewed", "a thread keeps its first name",
         [Edit(f"{RECORDER}/threads.rs", "        if known.id == 0 || ",
               "        if FAULT || known.id == 0 || ")],
-        e2e("wall", "measured_threads_have_the_names_that_they_gave_themselves_later"),
+        e2e("wall", "measured_renamed_threads_have_their_last_name"),
         r"left == right"),
     Fault(
         "scope-of-before", "a sample has the context before the one that is open",
@@ -277,14 +277,14 @@ WAITS_AND_STOPS = [
         [after(f"{RECORDER}/wall/reads.rs", "                self.counts.stayed += 1;",
                "                if FAULT { let _ = dwell_signal::sys::queue_signal("
                "record.tid(), libc::SIGIO, 0); }")],
-        e2e("wall", "never_does_a_thread_that_waits_get_a_signal"),
+        e2e("wall", "never_does_a_waiting_thread_get_a_signal"),
         r"threads that ran"),
     Fault(
         "unmounted-twice", "a look at an unmounted virtual thread is told twice",
         [after(f"{RECORDER}/wall/unmounted.rs", "    notes.add(Note::Run(run), weight_ns);",
                "    if FAULT { notes.add(Note::Run(run), weight_ns); }")],
         e2e("virtual_threads",
-            "measured_unmounted_virtual_threads_have_their_time_and_its_cause", "25"),
+            "measured_unmounted_virtual_threads_have_time_and_cause", "25"),
         r"(park|sleep|lock|socket|monitor|object-wait): \{"),
     Fault(
         "pause-shifted", "pauses of the collector are told a millisecond late",
@@ -292,21 +292,21 @@ WAITS_AND_STOPS = [
               "            let late_ns = 1_000_000 * u64::from(FAULT);\n"
               "            let (began_ns, now_ns) = (began_ns + late_ns, now_ns + late_ns);\n"
               "            began.store(began_ns, Ordering::Relaxed);")],
-        e2e("intervals", "measured_pauses_of_the_collector_are_those_that_it_logs"),
+        e2e("intervals", "measured_pauses_equal_the_collectors_log"),
         r"intervals\.rs:\d+"),
     Fault(
         "safepoint-without-culprit", "who was late for a safepoint is not told",
         [Edit(f"{RECORDER}/drain/stops.rs", "        let late = late.collect();",
               "        let late: Vec<PendingLate> = late.filter(|_| !FAULT).collect();")],
         e2e("safepoints",
-            "measured_the_thread_that_all_others_wait_for_is_named_with_its_stack", "17"),
+            "measured_thread_that_delays_safepoints_has_its_stack", "17"),
         r"safepoints\.rs:\d+"),
     Fault(
         "reaching-halved", "safepoints are told to be reached in half of the time",
         [Edit(f"{RECORDER}/drain/writer.rs",
               "                reaching_ns: stop.reaching_ns,",
               "                reaching_ns: stop.reaching_ns / (1 + u64::from(FAULT)),")],
-        e2e("safepoints", "measured_safepoints_are_those_that_the_jvm_logs", "17"),
+        e2e("safepoints", "measured_safepoints_equal_the_jvms_log", "17"),
         r"safepoints\.rs:\d+"),
 ]
 
@@ -342,14 +342,14 @@ FILE_AND_REPORT = [
                "        if FAULT && self.waiting.len() < 1 << 20 && self.written > 0 {\n"
                "            return Written::All;\n"
                "        }")],
-        e2e("files", "measured_after_kill_9_all_but_the_last_second_is_there"),
+        e2e("files", "measured_kill_9_loses_the_last_second_only"),
         r"after a flush|kept \d+ of \d+ ns"),
     Fault(
         "descriptor-left", "the recording's file stays open after the stop",
         [after(f"{RECORDER}/record/file.rs",
                "        let file = fds::move_up(file).unwrap_or_else(|file| file);",
                "        if FAULT { std::mem::forget(file.try_clone()); }")],
-        e2e("commands", "after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left"),
+        e2e("commands", "stopped_recording_leaves_no_thread_descriptor_or_timer"),
         r"commands\.rs:\d+[^\n]*\n[^\n]*left == right"),
     Fault(
         "margin-halved", "reports tell half of the standard error",

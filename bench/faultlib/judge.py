@@ -12,13 +12,13 @@ from pathlib import Path
 
 # Against one that hangs, not for slowness.
 LIMIT_S = 300
-# What Rust's test harness ends with where a test failed by a panic.
+# The exit code of Rust's test harness after a test that panicked.
 FAILED = 101
 
 
 @dataclass
 class Ran:
-    """What a run of a test said."""
+    """The outcome of a run of a test."""
     code: int | None
     output: str
     took_s: float
@@ -39,7 +39,7 @@ class Ran:
         return self.code == FAILED and bool(panic) and bool(re.search(says, after))
 
     def why(self) -> str:
-        """The first thing that went wrong, in one line; how it ended, if there is none."""
+        """The first error, in one line; without one, how it ended."""
         if self.skipped:
             return f"skipped: {self.skipped}"
         found = re.search(r" panicked at [^\n]*\n(.*)", self.output)
@@ -74,6 +74,6 @@ def run(built, test, number: int) -> Ran:
 
 
 def keep(folder: Path, name: str, ran: Ran) -> None:
-    """Keeps an output for who wants to know more."""
+    """Keeps an output for analysis."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.log").write_text(ran.output)

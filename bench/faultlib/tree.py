@@ -64,7 +64,7 @@ def manifests(paths) -> dict[str, str]:
 
 
 def copy() -> None:
-    """Makes the copy, or brings it up to date; what has not changed keeps its time."""
+    """Makes the copy, or updates it; unchanged files keep their time."""
     texts = patched()
     texts |= manifests(texts)
     texts["crates/deliberate/Cargo.toml"] = MANIFEST
@@ -90,7 +90,7 @@ def copy() -> None:
 
 
 def run(what: str, *words, **more) -> str:
-    """Runs a step of the build and tells how long it took; its output."""
+    """Runs a step of the build and prints its time. Returns its output."""
     began = time.monotonic()
     out = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, **more)
     if out.returncode != 0:

@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.Random;
 
 /**
- * What a scope costs: {@code ROUNDS} times a loop of {@code SCOPES} scopes, opened and closed, for
+ * The cost of a scope: {@code ROUNDS} times a loop of {@code SCOPES} scopes, opened and closed, for
  * each kind, in CPU time of the thread (virtual threads: in wall-clock time). Prints a line each:
  * kind, median in ns, lower and upper quartile, rounds, bytes allocated per scope.
  */

@@ -11,7 +11,7 @@ public final class FixedWork {
 
     static volatile long sink;
 
-    /** What a thread keeps for a while: garbage of several ages. */
+    /** Objects that a thread keeps for a while: garbage of several ages. */
     private final Object[] window = new Object[4096];
 
     private FixedWork() {}

@@ -1,6 +1,6 @@
 import java.util.concurrent.locks.LockSupport;
 
-/** Two threads that hand over to each other after some 20 us of work, as often as they are told to. */
+/** Two threads that hand over to each other after some 20 us of work, a given number of times. */
 final class HandOverWork {
     private static final int STEPS = 10_000;
 

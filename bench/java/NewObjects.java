@@ -2,8 +2,9 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Makes so many objects, each of which goes to the same static field: {@code NewObjects COUNT}.
- * Nothing else: what a signal costs inside and beside the allocator shows nowhere as clearly.
+ * Makes a number of objects, each of which goes to the same static field: {@code NewObjects COUNT}.
+ * It does no other work, so the cost of a signal inside and outside of the allocator is most
+ * visible.
  */
 public final class NewObjects {
     private static final int AT_ONCE = 1_000_000;

@@ -10,7 +10,7 @@ import jdk.jfr.consumer.RecordedMethod;
 import jdk.jfr.consumer.RecordingFile;
 
 /**
- * What a recording says of its own samples, whichever profiler wrote it, one fact a line:
+ * A recording's data about its own samples, for any profiler, one fact a line:
  * {@code SampleQuality FILE BROKEN NO_WALK}. {@code BROKEN} matches the frames with which a
  * profiler says that it could not walk, {@code NO_WALK} the failures that are not walks.
  */
@@ -51,7 +51,7 @@ public final class SampleQuality {
         quality.print();
     }
 
-    /** The key of the thread of one of our events, and of samples beside. */
+    /** The key of the thread of an event of dwell, and of samples. */
     private static long threadId(RecordedEvent event) {
         return event.getThread("sampledThread") == null ? 0
                 : event.getThread("sampledThread").getId();

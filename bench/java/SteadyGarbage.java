@@ -2,10 +2,10 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Garbage that is always the same: so many threads make so many objects each, none of which lives
- * on, and use a part of their time for something else. What is measured is the CPU time of these
- * threads alone: that of the collector and of the compilers differs more from run to run than what
- * is looked for.
+ * Constant garbage: a number of threads make a number of objects each, all of which die young, and
+ * use a part of their time for other work. The measured value is the CPU time of these threads
+ * alone. The CPU time of the collector and of the compilers differs more from run to run than the
+ * expected effect.
  */
 public final class SteadyGarbage {
     private static final int OBJECTS_PER_ROUND = 100_000;

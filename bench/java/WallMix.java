@@ -14,16 +14,16 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that run and wait in known ways, and measure themselves for how long: {@code WallMix
- * THREADS SECONDS [IDLE [NAP_MS]]}. The method on the stack tells what is done ({@code kindSleep}), and the one below
- * it in which of three groups of threads, of a tenth, three tenths and six tenths of all. Prints
- * {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do
- * nothing: they wait for ever or, with NAP_MS, once and again for that long to twice as long.
+ * Threads that run and wait in known ways, and measure their own times: {@code WallMix THREADS
+ * SECONDS [IDLE [NAP_MS]]}. The method on the stack is the activity ({@code kindSleep}). The one
+ * below it is one of three groups of threads, of a tenth, three tenths and six tenths of all.
+ * Prints {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do
+ * nothing: they wait for ever or, with NAP_MS, repeatedly for that long to twice as long.
  *
- * <p>However many threads there are, they use at most a third of one processor: so no time is spent
- * waiting for one, which would be counted as what is waited for. How long each thing takes is drawn
- * anew each time, so that threads do not keep in step with each other: what looks at several threads
- * at one moment see would be the same then, and say no more than one.
+ * <p>Any number of threads uses no more than a third of one processor. So no time is spent
+ * waiting for one, which would be added to the true cause of a wait. Durations are drawn again
+ * each time, so that threads do not keep in step with each other. Otherwise, samples of several
+ * threads at one moment would be equal, and count as one observation.
  */
 public final class WallMix {
     /** Each thread that reads from a socket has two of them, and a writer. */
@@ -104,7 +104,7 @@ public final class WallMix {
         }
     }
 
-    /** What threads run. */
+    /** The work of a thread. */
     private interface Body {
         void run() throws Exception;
     }
@@ -260,7 +260,7 @@ public final class WallMix {
     }
 
     private String kindSocket() throws Exception {
-        // What was written meanwhile would not be waited for.
+        // A byte that was written before would end the wait at once.
         while (in.available() > 0) {
             in.skip(in.available());
         }

@@ -12,14 +12,14 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Few work at a time, in known ways, and measure themselves for how long: {@code WallWork
- * moving|handover SECONDS}. The method on the stack tells what is done ({@code kindSleep});
- * who has no work is in {@code idle}. Prints {@code info NAME NANOSECONDS} for each of them.
+ * Few of the threads work at a time, in known ways, and measure their own times: {@code WallWork
+ * moving|handover SECONDS}. The method on the stack is the activity ({@code kindSleep}). Threads
+ * without work are in {@code idle}. Prints {@code info NAME NANOSECONDS} for each of them.
  *
  * <ul>
  *   <li>{@code moving}: a pool of 200 threads, of which others work each second, 3 at a time.
  *   <li>{@code handover}: two threads hand over to each other, some 20,000 times a second; {@code
- *       info handovers} tells how often.
+ *       info handovers} is the number.
  * </ul>
  */
 public final class WallWork {
@@ -27,7 +27,7 @@ public final class WallWork {
     private static final int WORKING = 3;
     private static final long RUN_NS = 1_000_000;
     private static final long WAIT_NS = 15_000_000;
-    /** What each of two does between being handed over to and handing over. */
+    /** Busy time of a thread in each of its turns. */
     private static final long HAND_NS = 30_000;
     private static final TreeMap<String, LongAdder> TRUTHS = new TreeMap<>();
 

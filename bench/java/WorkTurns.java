@@ -2,11 +2,11 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
 /**
- * Work that is always the same, again and again in one process. {@code garbage} makes garbage on two
- * threads, {@code steady} does so and something else, {@code contended} has four threads wait for one
- * monitor, {@code free} has one take a monitor that nobody else wants, {@code handover} two hand over
- * to each other. Each line of its input is a number: so many rounds of it are done, then it prints {@code done}, and the CPU time of the threads
- * that did it if it knows.
+ * Constant work, repeated in one process. {@code garbage} makes garbage on two threads, and {@code
+ * steady} does so with other work. {@code contended} has four threads that wait for one monitor,
+ * and {@code free} has one thread that takes a free monitor. In {@code handover} two threads hand
+ * over to each other. Each line of its input is a number of rounds. After these it prints {@code
+ * done}, with the CPU time of the threads if it is known.
  */
 public final class WorkTurns {
     private WorkTurns() {}

@@ -1,12 +1,17 @@
 /*
- * What the kernel takes for a sample, part by part: an agent that opens a cpu-clock perf event on
- * each thread of its process and does nothing with what comes. bench/floors loads it again and
+ * The kernel's cost of a sample, part by part: an agent that opens a cpu-clock perf event on each
+ * thread of its process and ignores the samples. bench/floors loads it again and
  * again into one warm JVM: `start,FORM,period_ns,FILE` and `stop`, which writes counts to the file.
  *
- * FORM: count (no samples), woken (bare, and who waits for the ring is woken for each sample), bare (a sample in a ring: time, thread, instruction), regs (and the
- * registers, and the kernel's frames), stackN (and N KiB of the stack), readN (so, and a thread of
- * ours copies each sample once more, every 20 ms), signal (a signal for each sample, whose handler
- * returns), trap (so, but the kernel's own signal of perf events, SIGTRAP).
+ * FORM:
+ * - count: no samples;
+ * - bare: a sample in a ring: time, thread, instruction;
+ * - woken: bare, and a thread that waits for the ring is woken for each sample;
+ * - regs: bare with the registers and the kernel's frames;
+ * - stackN: regs with N KiB of the stack;
+ * - readN: stackN, and a thread of the agent copies each sample once more, every 20 ms;
+ * - signal: a signal for each sample, whose handler returns;
+ * - trap: the same with the kernel's own signal of perf events, SIGTRAP.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

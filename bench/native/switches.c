@@ -1,5 +1,5 @@
 /*
- * What a perf event costs a thread at each switch: two threads on one processor hand a token to
+ * The cost of a perf event for a thread at each switch: two threads on one processor hand a token to
  * each other, so that each hand-over is a switch. bench/switches runs it.
  *
  * usage: switches pipe|futex|apart ROUND_TRIPS FORM
@@ -19,7 +19,7 @@
  *   stack                        with registers and 16 KiB of the stack (with ring)
  *   trap                         a SIGTRAP on the thread itself for each sample (attr.sigtrap)
  *   timer                        no event: a CPU timer of 10 ms on each thread
- *   everywhere                   one for each processor, whoever runs there (needs privileges)
+ *   everywhere                   one for each processor, for any thread there (needs privileges)
  */
 #define _GNU_SOURCE
 #include <errno.h>

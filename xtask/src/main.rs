@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo run -p xtask -- TASK
   tidy                                 check the house rules over the whole repository
+  tidy --language [PATH]...            list homely wording, in files whose paths begin with PATH
+  tidy --lower                         lower the baseline of homely wording to the present counts
   handler-graph [--hook SYMBOL]... [LIBRARY]
                                        prove that signal handlers reach nothing forbidden;
                                        LIBRARY defaults to target/release/libdwell.so
@@ -26,7 +28,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
-        Some((task, [])) if task == "tidy" => xtask::tidy::run(),
+        Some((task, rest)) if task == "tidy" => xtask::tidy::run(rest),
         Some((task, rest)) if task == "handler-graph" => xtask::graph::run(rest),
         Some((task, rest)) if task == "test" => xtask::suite::run(rest),
         _ => bail!("{USAGE}"),

@@ -147,7 +147,7 @@ fn sees_an_indirect_call_that_is_not_listed() {
 }
 
 #[test]
-fn sees_a_system_call_that_is_not_listed_and_one_it_cannot_tell() {
+fn unlisted_and_unknown_system_calls_are_reported() {
     assert_problem(
         "exits",
         "#[unsafe(no_mangle)] pub extern \"C\" fn dwell_test_handler() { unsafe { call(231) } }",

@@ -138,7 +138,7 @@ fn words_of_files_may_stay_in_literals_where_they_are_needed() {
 }
 
 #[test]
-fn sees_what_is_unfinished_or_of_one_machine() {
+fn unfinished_or_machine_bound_code_is_reported() {
     let word = concat!("TO", "DO");
     assert_eq!(
         broken(PURE, &format!("//! x\n// {word}: later\n")),
@@ -161,7 +161,7 @@ fn sees_what_is_unfinished_or_of_one_machine() {
 }
 
 #[test]
-fn the_lexer_knows_what_is_code() {
+fn lexer_separates_code_from_text() {
     let lines = lexer::split(concat!(
         "let a = \"// no \\\" comment\"; // yes\n",
         "let b = r#\"raw \" // no\"#; /* one /* two */ still */ let c = '\"';\n",
@@ -179,18 +179,18 @@ fn the_lexer_knows_what_is_code() {
     assert_eq!(lines.code[5], "\"; let i = '';");
     let literals: Vec<&str> = lines.literals.iter().map(|it| it.as_str()).collect();
     let texts = [
-        "// no   comment ",
-        "raw \" // no ",
+        "// no   comment\n",
+        "raw \" // no\n",
         "",
-        "bytes {  c ",
+        "bytes { \nc\n",
         "over",
-        "two { lines ",
+        "two { lines\n",
     ];
     assert_eq!(literals[..6], texts);
 }
 
 #[test]
-fn what_is_measured_says_how_often_it_raises_a_false_alarm() {
+fn false_alarm_comment_is_needed_for_measured_tests() {
     let silent = "//! x\n/// Sums.\n#[test]\nfn measured_sums() {}\n";
     assert_eq!(broken(PURE, silent), [("measured", 4)]);
     let said = "//! x\n/// Detects 2 %.\n/// False alarm: 1e-6.\n#[test]\nfn measured_sums() {}\n";
@@ -283,7 +283,7 @@ fn modules_use_each_other_in_one_direction() {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// The files of a crate that are long and have no test beside them.
+/// The long files of a crate that have no unit test.
 fn without_tests(name: &str, files: &[(&str, String)]) -> Vec<String> {
     let files = files
         .iter()
@@ -304,7 +304,7 @@ const TESTS: &str = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n"
 const APART: &str = "#[cfg(test)]\nmod tests;\n";
 
 #[test]
-fn long_files_have_a_unit_test_beside_them() {
+fn long_files_need_a_unit_test() {
     let of = |count: usize, end: &str| {
         let found = without_tests("recorder", &[("some/it.rs", lines(count, end))]);
         assert!(found.is_empty() || found == ["crates/recorder/src/some/it.rs"]);
@@ -352,7 +352,7 @@ fn unit_tests_may_be_in_a_file_of_their_own() {
 }
 
 #[test]
-fn what_is_for_tests_alone_needs_none_itself() {
+fn test_only_files_need_no_unit_test() {
     let root = "#[cfg(test)]\npub(crate) mod helpers;\nmod helpers_of_all;\n";
     let found = without_tests(
         "inside",
@@ -367,7 +367,7 @@ fn what_is_for_tests_alone_needs_none_itself() {
 }
 
 #[test]
-fn only_some_places_are_looked_at() {
+fn only_listed_folders_need_unit_tests() {
     let files = |path| [(path, lines(300, ""))];
     assert_eq!(without_tests("walker", &files("hotspot/it.rs")).len(), 1);
     assert!(without_tests("walker", &files("it.rs")).is_empty());

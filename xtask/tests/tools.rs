@@ -1,5 +1,5 @@
-//! The steps by which `./test` installs what is missing, on a PATH of their own: what is there is
-//! found, what is not there is installed, and what cannot be had is told.
+//! The steps by which `./test` installs missing tools, on a PATH of their own. They find an
+//! existing tool, install a missing one, and report one that they cannot install.
 #![allow(missing_docs)]
 
 use std::fs;
@@ -102,7 +102,7 @@ fn a_missing_browser_is_installed_once() {
 }
 
 #[test]
-fn who_cannot_install_is_told_what_to_do() {
+fn user_without_rights_gets_install_commands() {
     let world = World::new();
     let (good, said) = world.step("provide_browser");
     assert!(!good && said.contains("no Chromium found"), "{said}");
@@ -145,7 +145,7 @@ fn jdks_are_found_by_their_release_or_installed() {
 }
 
 #[test]
-fn wrong_options_are_refused_in_one_line_before_anything_is_built() {
+fn wrong_options_are_refused_before_the_build() {
     let world = World::new();
     for words in [
         "",
@@ -167,7 +167,7 @@ fn wrong_options_are_refused_in_one_line_before_anything_is_built() {
     }
     let (_, code) = world.step("check_options --fast 2>/dev/null || echo $?");
     assert_eq!(code, "2\n");
-    // The script itself says nothing else: it has built nothing.
+    // The script itself prints no other line: it has built nothing.
     let test = xtask::repository().join("test");
     let mut bash = Command::new("/bin/bash");
     bash.arg(test)

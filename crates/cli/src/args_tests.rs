@@ -84,7 +84,7 @@ fn cpu_and_wall_are_recorded_unless_one_is_chosen() {
 }
 
 #[test]
-fn a_wrong_event_is_told_all_that_there_are() {
+fn wrong_event_lists_all_events() {
     let told = |words: &[&str]| record(words).unwrap_err().to_string();
     let events = "[possible values: cpu, wall, alloc, live, lock, all]";
     for words in [
@@ -95,7 +95,7 @@ fn a_wrong_event_is_told_all_that_there_are() {
         let told = told(&words);
         assert!(told.contains(events), "{words:?}: {told}");
     }
-    // What is made of a recording is made of one of them.
+    // A conversion of a recording selects one of its events.
     let convert = ["dwell", "convert", "a.jfr", "-e", "heap", "--collapsed"];
     let told = Cli::try_parse_from(convert).unwrap_err().to_string();
     let events = "[possible values: cpu, wall, alloc, live, lock]";

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_asked_for_and_nothing_else() {
+    fn change_requests_named_options_only() {
         const USUAL: &str = "cpu=1ms,wall=5ms";
         const ALL: &str = "cpu=1ms,wall=5ms,alloc=64k,live,lock=50us";
         for (words, events, expected) in [
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn that_wall_time_stays_is_said_in_the_words_of_the_command_line() {
+    fn unchanged_wall_time_is_reported_in_option_words() {
         for (words, events, part) in [
             ("-e cpu", "cpu=1ms,wall=5ms", "-e: wall time is"),
             ("-e cpu", "cpu=1ms,wall=5ms", "name wall as well"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_with_what_was() {
+    fn change_is_reported_with_old_values() {
         let reply = |was: &str| {
             let text = format!("ok\nwas={was}\nstate=running\nevents=cpu=1ms\nfile=/a.jfr\n");
             Reply::parse(text.as_bytes()).unwrap()

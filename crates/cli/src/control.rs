@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_signalled_is_told_with_what_keeps_others_from_it() {
+    fn unsignalled_threads_are_reported_with_their_limits() {
         let of = |text: &str| unsignalled(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=running\n"), None);
         let text = "ok\nunsignalled=12\nrings=3\nrings_most=64\n";
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_timer_is_told_with_the_reason() {
+    fn threads_with_timers_are_reported_with_the_reason() {
         let of = |text: &str| timers(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=running\n"), None);
         assert_eq!(of("ok\ntimers=0\n"), None);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_the_header_was_copied_is_cut_off() {
+    fn bytes_after_the_copied_header_are_cut_off() {
         let whole = [chunk(100), chunk(90)].concat();
         let torn = [&whole[..], &[9; 77]].concat();
         let short = [&whole[..], &chunk(200)[..150]].concat();

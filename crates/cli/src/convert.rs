@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_nothing_is_told_with_the_options_that_are_to_be_changed() {
+    fn empty_result_names_the_options_to_change() {
         assert_eq!(
             note(&["-e", "cpu", "--thread", "nobody"]),
             "note: no CPU time in a.jfr is of --thread nobody: the output is empty; change it \

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_and_unknown_names_say_what_there_is() {
+    fn ambiguous_and_unknown_names_list_processes() {
         let all = [jvm(1, "a.Shop"), jvm(2, "b.Shop")];
         let error = choose("Shop", &all).unwrap_err().to_string();
         assert_eq!(error, "'Shop' may be 1 a.Shop, 2 b.Shop; give the pid");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_are_called_by_what_runs() {
+    fn recordings_are_named_after_the_program() {
         let name = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             name_of(&words)

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_say_what_is_special() {
+    fn columns_line_up_and_show_special_states() {
         let plain = Jvm {
             pid: 7,
             ns_pid: 7,

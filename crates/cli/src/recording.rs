@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_recordings_say_what_they_are() {
+    fn other_file_types_are_named() {
         let error = |bytes: &[u8]| {
             let read = load_from(&mut Cursor::new(bytes), Path::new("a.jfr"));
             read.unwrap_err().to_string()

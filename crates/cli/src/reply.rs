@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn pairs_and_text_are_told_apart() {
+    fn pairs_and_text_are_separated() {
         let reply = Reply::parse(b"ok\nstate=running\nsamples=12\nfile=/a=b.jfr\nall is well\n");
         let reply = reply.unwrap();
         assert!(reply.ok);

@@ -136,7 +136,7 @@ mod tests {
     use dwell_profile::{Builder, Safepoint};
 
     #[test]
-    fn each_safepoint_is_told_once() {
+    fn each_safepoint_is_printed_once() {
         let mut builder = Builder::default();
         let operation = builder.name("G1CollectFull");
         let stop = |time_ns, reaching_ns| Safepoint {

@@ -164,7 +164,7 @@ fn file_that_is_recorded_to_is_not_replaced() {
 }
 
 #[test]
-fn file_without_room_beside_it_is_written_in_place() {
+fn file_without_room_for_a_copy_is_written_in_place() {
     let place = Place::new("in-place");
     let path = place.file("it", "a longer text before");
     let mut output = Output::begin(&path, Named::ByUser).unwrap();

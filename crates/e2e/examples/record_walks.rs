@@ -10,7 +10,7 @@ use dwell_walker::{Frame, FrameKind, Walk};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A fixture is at most this long.
+/// Maximum length of a fixture.
 const BYTES_MAX: usize = 60_000;
 const FRAMES_MAX: usize = 8193;
 
@@ -102,7 +102,7 @@ fn cut_down(mut frozen: Frozen, origin: String) -> Option<Frozen> {
     (replay(&frozen).1 == frozen.frames).then_some(frozen)
 }
 
-/// What a walk has in it.
+/// The cases that a walk covers.
 fn cases(frozen: &Frozen) -> BTreeSet<&'static str> {
     let mut cases = BTreeSet::new();
     for (kind, name) in [

@@ -14,8 +14,8 @@ pub struct Jdk {
 }
 
 impl Jdk {
-    /// A tool of its `bin` that attaches to a JVM. On a busy machine that may take longer than the
-    /// 5 or 10 s that it has by itself.
+    /// A tool of its `bin` that attaches to a JVM. On a busy machine it may need longer than its
+    /// default timeout of 5 or 10 s.
     #[must_use]
     pub fn attaching(&self, name: &str) -> Command {
         let mut command = Command::new(self.tool(name));
@@ -47,7 +47,7 @@ pub fn turn<T: Clone>(all: &[T]) -> Vec<T> {
     the_one_at(all, number_of_turn())
 }
 
-/// The same for what is chosen beside a JDK, such as a collector: it changes when each of the two
+/// The same for another choice than the JDK, such as a collector. It changes when each of the two
 /// JDKs of the gate has had its turn, so that all pairs come.
 #[must_use]
 pub fn turn_beside_jdk<T: Clone>(all: &[T]) -> Vec<T> {
@@ -108,8 +108,8 @@ pub fn since(feature: u32) -> Vec<&'static Jdk> {
     found
 }
 
-/// Runs a test on each, tells which one it is on, and fails at the end if any of them failed: so
-/// that one bad JDK does not hide the others.
+/// Runs a test on each JDK and prints its name. The failure is reported at the end, so that one bad
+/// JDK does not hide the others.
 pub fn each(jdks: &[&Jdk], test: impl Fn(&Jdk)) {
     let mut failed = Vec::new();
     for jdk in jdks {

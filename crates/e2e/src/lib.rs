@@ -5,9 +5,9 @@
 //! is built here: the agent and the Java parts must be there (`./test` builds them).
 #![forbid(unsafe_code)]
 
-/// Asserts, in a test that is measured otherwise, what must hold in each run without exception: no
-/// crash, no wrong stack or context, no damaged file. The line that it prints tells the runner of
-/// the tests not to repeat this failure (`xtask/src/suite`).
+/// Asserts, inside a measured test, a property that must hold in every run: no crash, no wrong
+/// stack or context, no damaged file. The line that it prints makes the runner of the tests
+/// (`xtask/src/suite`) not repeat this failure.
 #[macro_export]
 macro_rules! must {
     ($is_so:expr, $($message:tt)+) => {

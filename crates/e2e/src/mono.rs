@@ -17,14 +17,14 @@ pub struct Mono {
     pub place: Place,
 }
 
-/// What a program that has ended said.
+/// The output of a program that has ended.
 #[derive(Debug)]
 pub struct Ran {
     /// Its exit code.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub out: String,
-    /// What it complained about.
+    /// Its standard error.
     pub err: String,
 }
 
@@ -40,7 +40,7 @@ impl Ran {
 
 /// Says on a line of its own that a test is not run for lack of something.
 pub fn skipped(test: &str, missing: &str, packages: &str) {
-    // Straight to the stream: what tests print is kept back while they pass.
+    // Directly to the stream, because the harness captures the output of passing tests.
     let _ = writeln!(
         std::io::stderr(),
         "\nskipped: {test}: there is no {missing} on this machine (on Debian: apt-get install \
@@ -161,7 +161,7 @@ fn experiment_module() -> PathBuf {
     path
 }
 
-/// The module: `DWELL_MONO_SO`, or the release build beside this test's own build.
+/// The module: `DWELL_MONO_SO`, or the release build in the target directory of this test.
 fn module() -> PathBuf {
     if let Some(path) = std::env::var_os("DWELL_MONO_SO") {
         return PathBuf::from(path);

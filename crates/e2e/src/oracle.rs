@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What the JDK's `RecordingFile` finds in a recording; see `java/verify`.
+/// The content of a recording for the JDK's `RecordingFile`; see `java/verify`.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Number of events by name.
@@ -65,7 +65,7 @@ pub fn verify(jdk: &Jdk, file: &Path, more: &[&str]) -> Verified {
     found
 }
 
-/// Runs the JDK's `jfr` tool, which must succeed; what it printed.
+/// Runs the JDK's `jfr` tool, which must succeed. Returns its output.
 #[must_use]
 pub fn jfr_tool(jdk: &Jdk, arguments: &[&str], file: &Path) -> String {
     let mut command = Command::new(jdk.tool("jfr"));

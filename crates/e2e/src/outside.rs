@@ -23,7 +23,7 @@ pub fn record_outside(
     record_outside_with((pid, BUDGET), file, cpu, step, goes_on)
 }
 
-/// The same, where looking at threads may take so many percent of a processor.
+/// The same, with a budget for sampling in percent of a processor.
 #[must_use]
 pub fn record_outside_with(
     (pid, wall_budget): (u32, f64),

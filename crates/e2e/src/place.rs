@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The agent's library: `DWELL_AGENT_SO`, or the release build beside this test's own build.
+/// The agent's library: `DWELL_AGENT_SO`, or the release build in the target directory of this
+/// test.
 #[must_use]
 pub fn agent() -> PathBuf {
     if let Some(path) = std::env::var_os("DWELL_AGENT_SO") {
@@ -79,7 +80,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place whose name tells the test.
+    /// A place named after the test.
     #[must_use]
     pub fn new(test: &str) -> Place {
         static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process: the truth from outside.
+//! Data from `/proc` about a process: the truth from outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ pub fn waited_ns(pid: u32, name: &str) -> u64 {
     tids.filter_map(waited).sum()
 }
 
-/// What the hypervisor has taken of all processors since the machine was started, in ns.
+/// Time that the hypervisor has stolen from all processors since the machine started, in ns.
 #[must_use]
 pub fn stolen_ns() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -96,7 +96,7 @@ fn tids(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// What the file descriptors refer to, sorted.
+/// The targets of the file descriptors, sorted.
 #[must_use]
 pub fn fd_targets(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))

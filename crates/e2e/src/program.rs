@@ -136,7 +136,7 @@ impl Starter {
     }
 }
 
-/// What a program says of itself at its end.
+/// A program's own measurements, printed at its end.
 #[derive(Debug, Default)]
 pub struct Truths {
     /// CPU time by name.
@@ -174,7 +174,7 @@ pub struct Program {
     lines: Receiver<String>,
     errors: PathBuf,
     agent: PathBuf,
-    /// What it printed before it was ready.
+    /// Its output before it was ready.
     pub other: Vec<String>,
 }
 
@@ -236,7 +236,7 @@ impl Program {
         self.child.wait().expect("our child")
     }
 
-    /// What it wrote to standard error.
+    /// Its standard error.
     #[must_use]
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.errors).unwrap_or_default()).into_owned()

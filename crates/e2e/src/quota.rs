@@ -21,7 +21,7 @@ impl Quota {
     /// One that may use so many processors.
     ///
     /// # Errors
-    /// What the kernel says where none can be made.
+    /// Returns the kernel's error if the quota cannot be made.
     pub fn new(processors: f64) -> io::Result<Quota> {
         let mut error = io::ErrorKind::NotFound.into();
         for root in ROOTS {

@@ -1,4 +1,4 @@
-//! Recordings as tests look at them: samples with names, sums of weights.
+//! Recordings in the form that tests need: samples with names, sums of weights.
 
 use crate::stats;
 use dwell_jfr::FrameKind;
@@ -27,7 +27,7 @@ pub struct SampleView<'a> {
     pub stack: &'a Stack,
 }
 
-/// What a thread worked for, with its texts.
+/// The context of a thread, with its texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextView<'a> {
     /// The trace.
@@ -36,7 +36,7 @@ pub struct ContextView<'a> {
     pub span: u64,
     /// The local root's span.
     pub root: u64,
-    /// The endpoint; empty if there is none.
+    /// The endpoint; empty without one.
     pub endpoint: &'a str,
     /// The labels as the file has them.
     pub labels: &'a str,
@@ -94,7 +94,7 @@ impl<'a> SampleView<'a> {
         self.recording.failure(self.sample)
     }
 
-    /// What its thread worked for, if it said.
+    /// The context of its thread, if known.
     #[must_use]
     pub fn context(&self) -> Option<ContextView<'a>> {
         let context = self.recording.context(self.sample)?;
@@ -211,10 +211,10 @@ impl View {
         (causes.values().sum(), causes)
     }
 
-    /// At most 0.5 % of the walks fail, here and in every other test, as far as so many walks can
-    /// tell: failures come in clusters, of one collection say, but such a cluster is far smaller
-    /// than what that rate allows. False alarms: one in a million, see [`stats::FALSE_ALARM`].
-    /// The rest of a thread that ended between two samples has a weight but was never a walk.
+    /// Here and in every other test, up to 0.5 % of the walks may fail, within the error of their
+    /// number. Failures come in clusters, for example during one collection, but a cluster is far
+    /// smaller than this limit. False alarms: one in a million, see [`stats::FALSE_ALARM`]. The
+    /// last part of a thread that ended between two samples has a weight but was never a walk.
     #[track_caller]
     pub fn check_failures(&self) {
         let (failed, causes) = self.failures();
@@ -254,8 +254,8 @@ impl View {
         u64::try_from(ints.sum::<i64>()).expect("positive")
     }
 
-    /// The longest time between two ticks of the wall clock: what is told of a part of the time may
-    /// have so much more, or less, at either end.
+    /// The longest time between two ticks of the wall clock. Sums over a part of the time may be
+    /// wrong by this much at either end.
     #[must_use]
     pub fn longest_tick_ns(&self) -> u64 {
         let ticks = self.recording.events_named("dwell.WallTick");

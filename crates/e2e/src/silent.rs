@@ -1,4 +1,4 @@
-//! What a JVM does that does not answer: for the message of a test that fails by it.
+//! Describes the state of a JVM that does not answer, for the message of the test that fails.
 
 use dwell_attach::Target;
 use dwell_outside::dump::{Dumper, Options, Thread};

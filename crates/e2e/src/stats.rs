@@ -1,14 +1,14 @@
 //! Bounds for what chance may do to a sampled profile. Pure.
 //!
-//! A sampler takes one sample an interval of a thread's CPU time, at a random place in it, so its
-//! counts scatter at most like independent draws; these bounds are those of independent draws.
+//! A sampler takes one sample in each interval of a thread's CPU time, at a random place in it. The
+//! variance of its counts does not exceed that of independent draws, which these bounds assume.
 
 /// Chance of a false alarm of one comparison of a whole profile.
 pub const FALSE_ALARM: f64 = 1e-6;
 
-/// How far a share that is truly `share` may be off in `samples` samples, when `comparisons` are
-/// made and all of them together may give a false alarm with a chance of [`FALSE_ALARM`].
-/// Bernstein's inequality: P(|X - p| >= t) <= 2 exp(-n t^2 / (2 p (1 - p) + 2 t / 3)).
+/// The maximum error of a share that is truly `share` in `samples` samples. With `comparisons` of
+/// them, the probability of any false alarm is [`FALSE_ALARM`]. Bernstein's inequality: P(|X - p|
+/// >= t) <= 2 exp(-n t^2 / (2 p (1 - p) + 2 t / 3)).
 #[must_use]
 pub fn share_bound(share: f64, samples: f64, comparisons: usize) -> f64 {
     let log = (2.0 * comparisons as f64 / FALSE_ALARM).ln();
@@ -17,9 +17,9 @@ pub fn share_bound(share: f64, samples: f64, comparisons: usize) -> f64 {
     linear + (linear * linear + 2.0 * variance * log / samples).sqrt()
 }
 
-/// How far a sum of independent terms may be off its mean, with a chance of at most `chance`: a sum
-/// with this `variance` whose terms are each at most `largest` off their own mean. Bernstein's
-/// inequality: P(|X - EX| >= t) <= 2 exp(-t^2 / (2 (V + M t / 3))).
+/// The error of a sum of independent terms that is exceeded with a probability of `chance` or less.
+/// The sum has this `variance`, and no term differs from its mean by more than `largest`.
+/// Bernstein's inequality: P(|X - EX| >= t) <= 2 exp(-t^2 / (2 (V + M t / 3))).
 #[must_use]
 pub fn sum_bound(variance: f64, largest: f64, chance: f64) -> f64 {
     let log = (2.0 / chance).ln();
@@ -27,9 +27,9 @@ pub fn sum_bound(variance: f64, largest: f64, chance: f64) -> f64 {
     linear + (linear * linear + 2.0 * variance * log).sqrt()
 }
 
-/// How far a number of successes in `draws` draws with the chance `p` each may be off its mean,
-/// with a chance of at most `chance`. Chernoff's bound: P(X >= q n) <= exp(-n D(q || p)) for q > p,
-/// D being the relative entropy, and the same below.
+/// The error of a number of successes in `draws` draws with the probability `p` each that is
+/// exceeded with a probability of `chance` or less. Chernoff's bound: P(X >= q n) <= exp(-n D(q ||
+/// p)) for q > p, D being the relative entropy, and the same below.
 #[must_use]
 pub fn binomial_bound(draws: f64, p: f64, chance: f64) -> f64 {
     let log = (2.0 / chance).ln();
@@ -53,9 +53,9 @@ pub fn binomial_bound(draws: f64, p: f64, chance: f64) -> f64 {
     side(1.0).max(side(-1.0))
 }
 
-/// How large the total variation distance between true shares and `samples` samples may be. Its
-/// mean is at most half the sum of the standard deviations; one sample moves it by at most 1/n, so
-/// it exceeds its mean by t with a chance of at most exp(-2 n t^2) (McDiarmid).
+/// The maximum total variation distance between true shares and `samples` samples. Its mean does
+/// not exceed half the sum of the standard deviations, and one sample moves it by 1/n or less. By
+/// McDiarmid, it exceeds its mean by t with a probability of exp(-2 n t^2) or less.
 #[must_use]
 pub fn distance_bound(shares: &[f64], samples: f64) -> f64 {
     let mean: f64 = shares
@@ -100,7 +100,7 @@ mod tests {
 
     /// Draws that are fair must pass, draws that are off by some points must not.
     #[test]
-    fn the_bounds_tell_a_bias_from_chance() {
+    fn bounds_separate_bias_from_chance() {
         let samples = 4000.0;
         let bound = share_bound(0.05, samples, 20);
         let sigma = (0.05_f64 * 0.95 / samples).sqrt();
@@ -112,7 +112,7 @@ mod tests {
 
     /// P(|X - 500| > 77 | 1000, 0.5) = 1e-6, and P(X < 83 | 84, 1 - 1e-7) = 4e-11.
     #[test]
-    fn binomial_numbers_are_bounded_where_they_are_few_and_where_all_succeed() {
+    fn binomial_bound_holds_for_few_and_for_all_successes() {
         let bound = binomial_bound(1000.0, 0.5, 1e-6);
         assert!(bound > 77.0 && bound < 90.0, "{bound}");
         let bound = binomial_bound(84.0, 1.0 - 1.1e-7, 1e-7);

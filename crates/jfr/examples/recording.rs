@@ -172,7 +172,7 @@ impl<W: Write + Seek> Recorder<W> {
         self.out.flush()
     }
 
-    /// What stands at the beginning of every chunk.
+    /// Writes the events at the beginning of every chunk.
     fn begin(&mut self) {
         self.ids = vec![StackId::NONE; self.stacks.len()];
         let ticks = self.began;

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// What hashes are made with: random, so that nobody can choose values whose hashes are the same.
-/// Makes the hashers of a `HashMap`.
+/// Random seeds of hashes, so that an attacker cannot choose values with equal hashes. Builds the
+/// hashers of a `HashMap`.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds(pub(crate) [u64; 2]);
 

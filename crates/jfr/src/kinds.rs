@@ -1,7 +1,6 @@
-//! Kinds of events as those know them who read: the types that they are read as, and of stretches
-//! of time, which are told one by one, how reports sum them up and speak of them. All of it stands
-//! in the table of events (`schema/events.rs`); who reports goes through [`KINDS`] and knows none
-//! of them.
+//! Kinds of events for readers: their Rust types, and the words with which reports sum up and
+//! describe stretches of time. The source is the table of events (`schema/events.rs`). Reports use
+//! [`KINDS`] and need no knowledge of single kinds.
 
 use crate::reader::{Cell, Form, GenericEvent, Recording, Told};
 use crate::schema::events::table;
@@ -15,11 +14,11 @@ pub struct Words {
     pub one: &'static str,
     /// Head of its lane in the timeline.
     pub lane: &'static str,
-    /// What one is called that says nothing more of itself.
+    /// Title of an event without details of its own.
     pub title: &'static str,
-    /// What one is.
+    /// Explanation of the kind for the reader of a report.
     pub what: &'static str,
-    /// Whether all threads stand still meanwhile.
+    /// Whether all threads are stopped during the event.
     pub all_stand: bool,
     /// Said where they take much of the time; empty: that is not remarkable.
     pub much: &'static str,
@@ -32,9 +31,9 @@ pub struct Words {
 pub struct StretchKind {
     /// Names of its events, ours first.
     pub names: &'static [&'static str],
-    /// What else is known of each beside its time: what the fields are called.
+    /// Labels of the fields other than the duration.
     pub labels: &'static [&'static str],
-    /// What they hold.
+    /// The forms of the fields.
     pub forms: &'static [Form],
     /// How reports speak of it.
     pub words: Words,
@@ -48,11 +47,11 @@ pub struct Stretch {
     pub time_ns: u64,
     /// How long it lasted.
     pub duration_ns: u64,
-    /// What else is known, as [`StretchKind::labels`] call it.
+    /// Values of the fields, in the order of [`StretchKind::labels`].
     pub cells: Vec<Cell>,
 }
 
-/// What fields are called by tools; the duration is not among them.
+/// The labels of fields in tools, without the duration's.
 pub(crate) trait Labelled: Told {
     const LABELS: &'static [&'static str];
 }
@@ -166,7 +165,7 @@ macro_rules! kinds {
             const LABELS: &'static [&'static str] = &[$($of_label),*];
         })*
 
-        /// All kinds of stretches, in the order in which they are told.
+        /// All kinds of stretches, in the order in which reports list them.
         pub const KINDS: &[StretchKind] = &[$($(
             StretchKind::of::<told::$variant>(Words { $($words)* }),
         )?)* $(
@@ -183,7 +182,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kinds_are_told_apart_by_their_names_and_words() {
+    fn kinds_have_distinct_names_and_words() {
         let names: Vec<_> = KINDS.iter().flat_map(|kind| kind.names).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         for place in 0..4 {

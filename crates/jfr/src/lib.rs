@@ -28,10 +28,10 @@
 //! let recording = dwell_jfr::reader::parse(&file).unwrap();
 //! assert_eq!(recording.samples.len(), 1);
 //! ```
-//! **Crash safety.** The file is complete after every "append, then pwrite the header". When the
-//! process dies between the two, the header still names the previous length: this crate's reader
-//! reads all that the header covers and skips the rest with a warning; the JDK's tools take the
-//! trailing bytes for another chunk and refuse the file, so cut it to the chunk size first.
+//! **Crash safety.** The file is complete after every "append, then pwrite the header". If the
+//! process dies between the two, the header still has the previous length. This crate's reader then
+//! reads all that the header covers, and skips the other bytes with a warning. The JDK's tools take
+//! the trailing bytes for another chunk and refuse the file, so cut it to the chunk size first.
 //!
 //! **Rotation.** Ids are good for one chunk only. When [`writer::ChunkWriter::memory_bytes`] grows
 //! past the caller's limit, flush, and begin the next `ChunkWriter` at the end of the file.
@@ -39,16 +39,16 @@
 //! **Time.** The JDK's tools leave out events that end after the chunk does; [`flush`] therefore
 //! sets the chunk's end to the latest of its argument and the ends of all events.
 //!
-//! **Names** may be anything. The JDK's tools and JMC take descriptors and class names apart
-//! without checking them, so a descriptor that is not well formed is written as `()V`, and a class
-//! in brackets as one in parentheses (the reader gives the brackets back).
+//! **Names** may be anything. The JDK's tools and JMC parse descriptors and class names without
+//! checks. The writer therefore replaces a descriptor that is not well formed by `()V`, and
+//! brackets around a class name by parentheses. The reader restores the brackets.
 //!
 //! [`flush`]: writer::ChunkWriter::flush
 //!
 //! # Reading
 //! [`reader::parse`] decodes by the metadata in the file, so it takes this crate's recordings and
-//! the JDK's own. Threads, methods and stacks are deduplicated across chunks. What cannot be read
-//! (a torn tail, a broken chunk) becomes a warning; only a file with nothing readable is an error.
+//! the JDK's own. Threads, methods and stacks are deduplicated across chunks. Unreadable data (a
+//! torn tail, a broken chunk) becomes a warning. Only a file without readable data is an error.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -42,7 +42,7 @@ use tables::Tables;
 /// Warnings that are kept; a broken file could have one for every few bytes.
 const WARNINGS_MAX: usize = 100;
 
-/// What to read.
+/// The parts to read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
     /// Which events besides samples.
@@ -50,8 +50,8 @@ pub struct Options<'a> {
     /// Of more samples than this, those that say the same within a bin of time become one; `None`:
     /// none do. See [`Recording::bin_ns`].
     pub samples_max: Option<usize>,
-    /// Threads that read chunks besides the one that asks, in [`parse_from`]; 0: none. What is read
-    /// does not depend on it.
+    /// Additional threads that read chunks in [`parse_from`]; 0 for none. The result does not
+    /// depend on it.
     pub threads: usize,
 }
 
@@ -84,7 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, Error> {
     parse_with(bytes, &Options::default())
 }
 
-/// Reads a recording. What cannot be read is left out and told in [`Recording::warnings`].
+/// Reads a recording. [`Recording::warnings`] lists unreadable data, which is left out.
 ///
 /// # Errors
 /// When the input is not a recording or nothing in it can be read.
@@ -94,8 +94,8 @@ pub fn parse_with(bytes: &[u8], options: &Options<'_>) -> Result<Recording, Erro
     reading.finish(bytes.len() as u64)
 }
 
-/// The same chunk by chunk: what is in memory of the input at once is one chunk, or, where
-/// something is wrong with a chunk, the rest of the input.
+/// Reads a recording chunk by chunk. One chunk of the input is in memory at a time; after a damaged
+/// chunk, all remaining input is.
 ///
 /// # Errors
 /// When the input cannot be read, with [`Error`] inside when it is not a recording or nothing in

@@ -26,7 +26,7 @@ enum Look {
     Weak,
 }
 
-// Words in one text: each by itself would take a pointer that the agent has to relocate.
+// Words in one text: separate strings would each need a pointer that the loader relocates.
 
 /// A name with one of these, as a part of a word, is one of a secret.
 const STRONG: &str = "password passwd passphrase passcode credential";
@@ -38,7 +38,7 @@ const STRONG_WORDS: &str = "pass pw authorization bearer jwt";
 const WEAK_ENDS: &str = "\
     token tokens auth apikey accesskey secretkey privatekey signingkey encryptionkey \
     masterkey authkey sharedkey";
-/// Last words of names that tell of a key or token what is no secret: `key.serializer`.
+/// Last words of names that describe a key or token without being a secret: `key.serializer`.
 const DESCRIBES: &str = "\
     alg algorithm alias bits cache class config count deserializer dir directory \
     enable enabled endpoint expiration expiry factory file format host interval issuer \
@@ -47,7 +47,7 @@ const DESCRIBES: &str = "\
     validity version";
 /// Words before `key` or `tokens` that make it none of a secret.
 const NO_SECRET: &str = "primary foreign partition sort public cache routing row shard max min num";
-/// What comes before the secret in a header.
+/// The words before the secret in a header.
 const SCHEMES: &str = "bearer basic token";
 
 impl Secrets {
@@ -195,7 +195,7 @@ fn value_of_secret(word: &str, secrets: &Secrets) -> Option<usize> {
             }
             _ => false,
         };
-        // What is empty, or only on or off, is no secret.
+        // An empty value, or one that means on or off, is no secret.
         let value_ends = |c: char| is_blank(c) || "&;,".contains(c);
         let is_switch = value.is_empty()
             || ["true", "false"].contains(&value.split(value_ends).next().unwrap_or(""));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn harmless_value_is_kept() {
         for text in [
             "-Dmonkey=1",
             "-Dkeyboard=us",
@@ -433,7 +433,7 @@ mod tests {
 
         /// No secret behind its name gets through, whatever is around it.
         #[test]
-        fn a_value_behind_its_name_is_never_told(
+        fn value_after_secret_name_is_redacted(
             before in "[-a-z=:;,&@/.]{0,12}",
             name in "(password|db_passwd|client-secret|api\\.key|authToken)",
             after in "[a-z=:;,&@/.]{0,8}",

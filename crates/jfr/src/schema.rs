@@ -53,7 +53,7 @@ pub(crate) mod id {
     pub(crate) const MONITOR_ENTER: u8 = 96;
 }
 
-/// What a type is for; decides its super type and attributes in the metadata.
+/// The purpose of a type, which decides its super type and attributes in the metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeKind {
     /// `int`, `java.lang.String`, ...
@@ -168,7 +168,7 @@ pub(crate) fn all_types() -> impl Iterator<Item = &'static TypeDef> {
         .chain(events::TYPES)
 }
 
-/// Every type of plain files, which have events of other profilers beside.
+/// Every type of plain files, which also have events of other profilers.
 pub(crate) fn plain_types() -> impl Iterator<Item = &'static TypeDef> {
     all_types().chain([&samples::WALL_CLOCK_SAMPLE, &samples::COMMON_LIVE_OBJECT])
 }

@@ -86,9 +86,9 @@ impl FrameKind {
         self.common_key() + more
     }
 
-    /// The names that other tools know, by their keys from 0 on: some readers know the keys only.
-    /// The first four are the JDK's (`jfrTypeSet.cpp` and `jfrStackTrace.cpp` have no more), the
-    /// rest async-profiler's.
+    /// The names that other tools know, by their keys from 0 on: some readers use the keys only.
+    /// The first four are the JDK's (`jfrTypeSet.cpp` and `jfrStackTrace.cpp` have no more). The
+    /// others are async-profiler's.
     pub(crate) const COMMON: [&'static str; 7] = [
         "Interpreted",
         "JIT compiled",
@@ -122,7 +122,7 @@ impl FrameKind {
     }
 }
 
-/// What a thread was doing when it was sampled; written as `jdk.types.ThreadState`.
+/// The state of a thread when it was sampled, written as `jdk.types.ThreadState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum ThreadState {
     /// On a CPU or ready for one.
@@ -136,7 +136,7 @@ pub enum ThreadState {
     Parked,
     /// Blocked on entering a monitor.
     Blocked,
-    /// Off CPU for a reason that was not told (system call, page fault, kernel lock).
+    /// Off CPU for an unknown reason (system call, page fault, kernel lock).
     OffCpu,
     /// Not started yet.
     New,

@@ -1,7 +1,8 @@
 //! The smallest pieces of the format on the writing side: integers, strings, and the length that
 //! stands before every event. No knowledge of types.
 
-/// Longest string in the file; what is longer is cut (a `-D` option can be megabytes long).
+/// Maximum length of a string in the file in bytes. A longer one is cut (a `-D` option can be
+/// megabytes long).
 pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 const STRING_EMPTY: u8 = 1;
@@ -79,7 +80,7 @@ fn varint_len(value: u64) -> usize {
     bits.div_ceil(7).clamp(1, VARINT_BYTES_MAX)
 }
 
-/// The longest prefix of at most `max` bytes that ends between two characters.
+/// The longest prefix of up to `max` bytes that ends between two characters.
 pub(crate) fn cut(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {

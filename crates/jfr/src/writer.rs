@@ -1,6 +1,7 @@
-//! Writes one chunk in memory, flush by flush. It takes time as an argument and gives bytes back;
-//! it never reads a clock, touches a file or panics. Memory is what the chunk's constants and the
-//! events since the last flush take: [`ChunkWriter::memory_bytes`] tells, the caller rotates.
+//! Writes one chunk in memory, flush by flush. Time is an argument, and bytes are the result: this
+//! module never reads a clock, touches a file or panics. [`ChunkWriter::memory_bytes`] is the
+//! memory of the chunk's constants and of the events since the last flush. The caller rotates
+//! chunks by it.
 
 mod constant_pool;
 mod constants;
@@ -80,7 +81,7 @@ pub struct MethodInfo<'a> {
 /// Where a class comes from, as the file shows it: the module of its package. Empty: not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin<'a> {
-    /// The name of the module; a class of the class path has none.
+    /// The name of the module; empty for a class of the class path.
     pub module: &'a str,
     /// Where the module, or the class's jar, is: a URL.
     pub location: &'a str,
@@ -99,7 +100,7 @@ pub struct FrameRef {
     pub kind: FrameKind,
 }
 
-/// What a thread worked for. Zeroes and empty texts are not written.
+/// The request that a thread worked for. Zeroes and empty texts are not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context<'a> {
     /// The trace.
@@ -123,19 +124,19 @@ pub struct Sample<'a> {
     pub thread: ThreadId,
     /// The platform thread below a virtual thread.
     pub carrier: Option<ThreadId>,
-    /// The stack; [`StackId::NONE`] if there is none.
+    /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
-    /// What the thread was doing.
+    /// The state of the thread.
     pub state: ThreadState,
     /// The time that the sample stands for.
     pub weight_ns: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
-/// Looks at a thread that did not run (`dwell.WallSample`).
+/// Wall-clock samples of a thread that did not run (`dwell.WallSample`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WallSample<'a> {
     /// The first look, in ticks of the chunk's clock.
@@ -146,9 +147,9 @@ pub struct WallSample<'a> {
     pub thread: ThreadId,
     /// The platform thread below a virtual thread.
     pub carrier: Option<ThreadId>,
-    /// The stack; [`StackId::NONE`] if there is none.
+    /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
-    /// What the thread waited for.
+    /// The cause of the wait.
     pub cause: &'a str,
     /// More on that: a class, a kind of descriptor.
     pub detail: Option<&'a str>,
@@ -164,7 +165,7 @@ pub struct WallSample<'a> {
     pub owner_stack: StackId,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
@@ -177,7 +178,7 @@ pub struct AllocationSample<'a> {
     pub thread: ThreadId,
     /// The platform thread below a virtual thread.
     pub carrier: Option<ThreadId>,
-    /// The stack; [`StackId::NONE`] if there is none.
+    /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
     /// The object's class.
     pub class: ClassId,
@@ -187,7 +188,7 @@ pub struct AllocationSample<'a> {
     pub size_bytes: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 
@@ -198,9 +199,9 @@ pub struct WallClockSample {
     pub ticks: u64,
     /// The thread.
     pub thread: ThreadId,
-    /// The stack; [`StackId::NONE`] if there is none.
+    /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
-    /// What the thread was doing.
+    /// The state of the thread.
     pub state: ThreadState,
     /// How many points.
     pub count: u32,
@@ -212,7 +213,7 @@ pub struct LiveObject<'a> {
     /// Its allocation; the weight is what it stands for among those that are still there. Its
     /// carrier is not written.
     pub allocated: AllocationSample<'a>,
-    /// Its age in nanoseconds when it was looked at.
+    /// Its age in nanoseconds when it was checked.
     pub age_ns: u64,
     /// Collections that it has survived.
     pub collections: u64,
@@ -244,8 +245,8 @@ impl ChunkWriter {
         Self::above(clock, 0, false)
     }
 
-    /// Begins a chunk that has what other tools know and nothing else: of samples no weights, of
-    /// frames the types of async-profiler. Wall time goes to [`Self::wall_clock_sample`].
+    /// Begins a chunk with only the fields that other tools know: samples have no weights, and
+    /// frames have async-profiler's types. Wall-clock time goes to [`Self::wall_clock_sample`].
     pub fn plain(clock: ChunkClock) -> Self {
         Self::above(clock, 0, true)
     }
@@ -338,7 +339,7 @@ impl ChunkWriter {
         self.last_ticks = self.last_ticks.max(sample.ticks);
     }
 
-    /// Adds looks at a thread that did not run.
+    /// Adds wall-clock samples of a thread that did not run.
     pub fn wall_sample(&mut self, sample: &WallSample<'_>) {
         self.tell_context(sample.ticks, sample.thread, sample.context);
         let [cause, detail, failure] = [Some(sample.cause), sample.detail, sample.failure]

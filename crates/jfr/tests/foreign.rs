@@ -1,5 +1,5 @@
-//! Samples of other profilers, as the JDK's recorder writes events of their names: what they call
-//! weight counts ticks of their clocks.
+//! Samples of other profilers, in the form of the JDK's events with these names: their weights
+//! count ticks of their clocks.
 
 mod common;
 

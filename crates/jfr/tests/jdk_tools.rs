@@ -113,7 +113,7 @@ fn metadata_carries_labels_and_units() {
 }
 
 #[test]
-fn the_consumer_api_reads_what_was_written() {
+fn consumer_api_reads_written_file() {
     let folder = Folder::new("api");
     let path = folder.write("demo.jfr", &demo_file(1));
     let expected = [

@@ -28,8 +28,8 @@ fn program() -> &'static str {
     jar.to_str().expect("a plain path")
 }
 
-/// What Mission Control finds in a file, by the words before the number at the end of each line;
-/// it must be what the JDK finds. On the oldest and the newest JDK that it runs on.
+/// The content of a file for Mission Control, by the words before the number at the end of each
+/// line. It must equal the JDK's. On the oldest and the newest JDK that it runs on.
 fn seen_alike(file: &Path) -> BTreeMap<String, u64> {
     let mut jdks = jdks();
     jdks.retain(|jdk| jdk.version >= 17);
@@ -49,7 +49,7 @@ fn seen_alike(file: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn mission_control_sees_what_was_written() {
+fn mission_control_reads_written_file() {
     let folder = Folder::new("jmc");
     for rounds in [1, 3] {
         let path = folder.write("demo.jfr", &demo_file(rounds));
@@ -67,7 +67,7 @@ fn mission_control_sees_what_was_written() {
 /// Each chunk begins a little later: Mission Control takes chunks that begin at the same nanosecond
 /// for the same chunk.
 #[test]
-fn mission_control_reads_chunks_in_a_row_whatever_their_clock() {
+fn mission_control_reads_chunks_with_different_clocks() {
     let folder = Folder::new("jmc-chunks");
     let mut file = Vec::new();
     let rates = [1_000_000_000, 1_000_000_000, 24_000_000, 1000, 3];

@@ -1,4 +1,4 @@
-//! What the writer wrote is what the reader reads: for any names, any order of flushes and any
+//! The reader gets the data that the writer wrote, for any names, any order of flushes and any
 //! place at which the file breaks off.
 
 mod common;
@@ -12,7 +12,7 @@ use dwell_jfr::writer::{
 use dwell_jfr::{FrameKind, ThreadState};
 use proptest::prelude::*;
 
-/// What a test wants to find, in the words of the model.
+/// The expected content, in the words of the model.
 #[derive(Debug, Clone)]
 struct Wanted {
     thread: (String, i64, Option<String>, i64, Option<String>, bool),
@@ -283,10 +283,10 @@ proptest! {
         let _ = reader::parse(&file);
     }
 
-    /// Wherever a file of several chunks is cut, what is before the cut is read as it was, and what
-    /// is not is told, to the byte. Only a cut between two chunks cannot be seen.
+    /// Wherever a file of several chunks is cut, the reader gets all data before the cut and
+    /// reports the missing bytes exactly. Only a cut between two chunks cannot be detected.
     #[test]
-    fn a_cut_is_between_chunks_or_told(
+    fn cut_inside_chunk_is_reported(
         rounds in prop::collection::vec(1usize..5, 1..4),
         cut in any::<prop::sample::Index>(),
         threads in 0usize..4,
@@ -327,8 +327,8 @@ proptest! {
         prop_assert!(read.samples.len() >= full, "{} of {full}", read.samples.len());
     }
 
-    /// However a file is damaged, reading it chunk by chunk, on one thread or on several, says what
-    /// reading all of it says.
+    /// For any damage to a file, reading it chunk by chunk, on one thread or on several, gives the
+    /// result of reading it at once.
     #[test]
     fn chunk_by_chunk_is_as_at_once(
         place in any::<prop::sample::Index>(),
@@ -766,7 +766,7 @@ fn a_renamed_thread_keeps_its_old_name_in_old_samples() {
 }
 
 #[test]
-fn what_is_not_a_recording_is_an_error_that_says_so() {
+fn non_recording_is_refused_with_its_reason() {
     for bytes in [b"".as_slice(), b"FLR", b"FLR\0", b"\x1f\x8bgzip", &[0; 100]] {
         let error = reader::parse(bytes).unwrap_err().to_string();
         assert!(error.contains("offset"), "{error}");

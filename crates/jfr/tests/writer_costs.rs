@@ -1,4 +1,4 @@
-//! What the writer costs: bytes per sample and memory per chunk, which the agent relies on.
+//! The cost of the writer: bytes per sample and memory per chunk, which the agent relies on.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn repeated_samples_cost_bytes_but_no_memory() {
         demo.flush();
         assert_eq!(demo.writer().pending_bytes(), 0);
     }
-    // Each flush gives its buffer away, so what is left is at most one small one.
+    // Each flush gives its buffer away, so only a small one may remain.
     assert!(demo.writer().memory_bytes() <= memory + 4096);
     // Twelve bytes of numbers, the ticks, which take five, and a byte for each part of a context
     // that is not there. One of the four samples has one: 64 digits of ids, and two bytes for each.
@@ -67,7 +67,7 @@ fn events_that_wait_are_counted_as_memory() {
     for _ in 0..10_000 {
         demo.round();
     }
-    // What is new besides is told in a vector that doubles.
+    // The vector of new bytes doubles as it grows.
     let (waiting, memory) = (demo.writer().pending_bytes(), demo.writer().memory_bytes());
     assert!(
         (before + waiting..before + 3 * waiting).contains(&memory),

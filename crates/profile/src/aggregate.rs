@@ -11,7 +11,7 @@ use crate::profile::Profile;
 use crate::sample::{Sample, Weight};
 use crate::tree::{CallTree, NodeId, TreeBuilder};
 
-/// What frames are put together by.
+/// The key by which frames are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupBy {
     /// Class and method name, without descriptor, line or kind.
@@ -20,8 +20,8 @@ pub enum GroupBy {
     Class,
     /// Package, or native library.
     Package,
-    /// The jar, folder or module of the class, where the recording tells it; else `JDK` or the
-    /// first two parts of the package; or the native library.
+    /// The jar, folder or module of the class, if the recording has it. Otherwise `JDK`, the first
+    /// two parts of the package, or the native library.
     Library,
     /// Kind of code.
     Kind,
@@ -166,8 +166,8 @@ pub fn sort_by_total(rows: &mut [Row]) {
     });
 }
 
-/// The library that a package belongs to by convention, where a recording does not tell: the JDK's
-/// own prefixes, else the first two parts of the name.
+/// The library that a package belongs to by convention, for recordings without origins of classes:
+/// the JDK's own prefixes, otherwise the first two parts of the name.
 fn library_of(package: &str) -> String {
     let first = package.split('.').next().unwrap_or("");
     if matches!(first, "java" | "javax" | "jdk" | "sun")

@@ -12,7 +12,7 @@ use crate::sample::Weight;
 use crate::tree::{CallTree, NodeId};
 use crate::wall::WallFilter;
 
-/// Parts of the recording's time, by which objects are told apart that were allocated in them.
+/// Number of equal parts of the recording's time by which objects are grouped.
 pub const PARTS: usize = 3;
 
 /// A sum of objects that are still there.
@@ -26,7 +26,7 @@ pub struct Alive {
     pub parts: [u64; PARTS],
     /// The age of the oldest, in nanoseconds.
     pub oldest_ns: u64,
-    /// Bytes of those that no collection has looked at yet.
+    /// Bytes of those that no collection has checked yet.
     pub young: Weight,
 }
 
@@ -45,9 +45,9 @@ impl Alive {
         }
     }
 
-    /// Whether each third of the recording has left about as much as the others: what only comes
-    /// and never goes. What was filled once is of the first third, what is soon dropped of the
-    /// last.
+    /// Whether each third of the recording has left about the same amount of live objects, as a
+    /// leak does. The objects of a cache that was filled once are from the first third; short-lived
+    /// objects are from the last.
     #[must_use]
     pub fn grows(&self) -> bool {
         let least = self.parts.iter().min().copied().unwrap_or(0);
@@ -58,10 +58,10 @@ impl Alive {
 
 /// Of fewer samples one cannot say whether they grow.
 const GROWS_FROM: u64 = 12;
-/// Of what grows each third has at least so many parts of one.
+/// In a growing class each third has at least this part (one sixth) of the bytes.
 const GROWS_PART: u64 = 6;
 
-/// What of one class is still there.
+/// The live objects of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AliveClass {
     /// The class, as in Java.
@@ -70,7 +70,7 @@ pub struct AliveClass {
     pub alive: Alive,
 }
 
-/// What was allocated with one stack and is still there.
+/// The live objects that were allocated with one stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AliveStack {
     /// The class, and the methods from the innermost on.
@@ -141,7 +141,7 @@ impl Profile {
         sum
     }
 
-    /// What is still there by class, the most bytes first.
+    /// Live objects by class, the most bytes first.
     #[must_use]
     pub fn alive_classes(&self) -> Vec<AliveClass> {
         let mut sums: HashMap<NameId, Alive> = HashMap::new();
@@ -158,9 +158,9 @@ impl Profile {
         rows
     }
 
-    /// What is still there by stack, whatever the lines, the most bytes first, without what a
-    /// thread begins with in the runtime's own code. Stacks of which nothing has survived a
-    /// collection are left out.
+    /// Live objects by stack, without lines, the most bytes first. The frames of the runtime's own
+    /// code at the beginning of a thread are left out, and so are stacks whose objects have not
+    /// survived a collection.
     #[must_use]
     pub fn alive_stacks(&self) -> Vec<AliveStack> {
         let grouped = self.group(GroupBy::Method);
@@ -185,8 +185,8 @@ impl Profile {
     }
 
     /// Bytes by stack, outermost frame first and the class last, with names that are the same in
-    /// each run: of what has survived a collection, or of all that was allocated. Whole stacks, or
-    /// without what a thread begins with in the runtime's own code.
+    /// each run. The objects are those that have survived a collection, or all allocated ones.
+    /// Stacks are whole, or without the runtime's own code at the beginning of a thread.
     #[must_use]
     pub fn sums_by_stack(&self, of: Objects, whole: bool) -> Sums {
         let grouped = self.group(GroupBy::Method);
@@ -235,8 +235,8 @@ impl Profile {
     }
 }
 
-/// A stack from the innermost frame on, the class, down to the outermost one that is managed; all
-/// of it where none is.
+/// The keys of a stack from its innermost frame, the class, to the outermost managed frame. If no
+/// frame is managed, all keys.
 fn told(tree: &CallTree, node: NodeId, managed: &[bool]) -> Vec<u32> {
     let mut keys: Vec<u32> = tree.stack(node).collect();
     let is_managed = |key: &u32| managed.get(*key as usize) == Some(&true);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_survived_is_told_by_class_and_stack_with_its_age() {
+    fn survivors_have_class_stack_and_age() {
         let profile = profile();
         let all = profile.alive();
         assert_eq!((all.bytes.sum, all.young.sum), (1700, 100));
@@ -335,7 +335,7 @@ mod tests {
         );
         let grow: Vec<bool> = rows.iter().map(|row| row.alive.grows()).collect();
         assert_eq!(grow, [true, false, false]);
-        // Lines are not told apart, and what is young has no stack there.
+        // Lines are merged, and young objects have no stack there.
         let stacks = profile.alive_stacks();
         let frames: Vec<_> = stacks.iter().map(|row| row.frames.join(" < ")).collect();
         assert_eq!(frames, ["java.util.Map < a.A.x", "byte[] < a.A.y"]);

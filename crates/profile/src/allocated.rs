@@ -49,7 +49,7 @@ impl Profile {
         sum
     }
 
-    /// What was allocated by class, the most bytes first.
+    /// Allocations by class, the most bytes first.
     #[must_use]
     pub fn allocated_classes(&self) -> Vec<AllocatedClass> {
         let mut sums: HashMap<NameId, (Weight, f64)> = HashMap::new();
@@ -104,7 +104,7 @@ impl Profile {
             }
         }
         let (own, total) = self.sums(&grouped, &by_node);
-        // Threads begin in the runtime's own code, which says nothing of who allocates.
+        // Threads begin in the runtime's own code, which is not the allocating code.
         let managed = self.are_managed(&grouped);
         let row = |(name, (own, total))| Row { name, own, total };
         let rows = grouped.names.into_iter().zip(own.into_iter().zip(total));
@@ -166,7 +166,7 @@ mod tests {
             .map(|row| (row.name.as_str(), row.own.sum, row.total.sum))
             .collect();
         assert_eq!(rows, [("a.A.x", 1000, 1900), ("a.A.y", 900, 900)]);
-        // What is chosen always has no error; the others w^2 (1 - s/w) each.
+        // An object that is always chosen adds no error; any other adds w^2 (1 - s/w).
         let rows = profile.allocated_classes();
         assert_eq!(rows[0].bytes.squares, 400.0 * 300.0);
         let filter = WallFilter::default();

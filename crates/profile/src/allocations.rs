@@ -19,7 +19,7 @@ pub struct Allocation {
     pub bytes: u64,
     /// Its own size in bytes; 0 if the recording does not say.
     pub size: u64,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
 }
 
@@ -47,7 +47,7 @@ impl Allocation {
     }
 }
 
-/// What a recording says of its samples of allocations.
+/// A recording's sums of its samples of allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationSampling {
     /// The bytes between two samples, in the mean.
@@ -66,7 +66,7 @@ pub struct AllocationSampling {
     pub sampled_ns: u64,
 }
 
-/// What of one class was allocated.
+/// The allocations of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatedClass {
     /// The class, as in Java.
@@ -85,7 +85,7 @@ impl AllocationSampling {
     }
 }
 
-/// A class as in Java: of arrays files have `[B` and `[Ljava.lang.String;`. What is neither stays.
+/// A class as in Java. Files have `[B` and `[Ljava.lang.String;` for arrays. Any other text stays.
 pub(crate) fn readable_class(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_told_as_in_java() {
+    fn classes_are_named_as_in_java() {
         for (name, readable) in [
             ("java.lang.String", "java.lang.String"),
             ("[B", "byte[]"),

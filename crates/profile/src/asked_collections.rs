@@ -31,7 +31,7 @@ const WANTED_OPERATIONS: [&str; 4] = [
 ];
 
 impl Profile {
-    /// Where the program asked for collections, as the JDK's recorder tells it.
+    /// The places where the program requested collections, from the JDK's recorder.
     #[must_use]
     pub fn collection_calls(&self) -> &[NodeId] {
         &self.collection_calls
@@ -88,7 +88,7 @@ mod tests {
             let cause = builder.name(cause);
             builder.collections.push(Collection { cause, paused_ns });
         }
-        // What the causes say counts once.
+        // A collection with a recorded cause counts once.
         stop(&mut builder, "G1CollectFull", 1, 70);
         let asked = builder.finish().asked_collections().unwrap();
         assert_eq!((asked.asked, asked.all), (1, 2));

@@ -38,23 +38,23 @@ pub struct Builder {
     context_ids: HashMap<Context, ContextId>,
     /// Within how long samples were put together; 0: they were not.
     pub bin_ns: u64,
-    /// What the weights count.
+    /// The unit of the weights.
     pub unit: Unit,
     /// Where and how the recording was made.
     pub info: Info,
-    /// What the program ran on and with.
+    /// The environment of the program.
     pub host: Host,
     /// Samples lost, by cause.
     pub losses: Vec<Loss>,
     /// Times without sampling.
     pub gaps: Vec<Gap>,
-    /// Stretches of time that are told one by one.
+    /// Stretches of time with events of their own.
     pub stretches: Stretches,
     /// Stops of all threads.
     pub safepoints: Vec<Safepoint>,
     /// Threads that others waited for then.
     pub late: Vec<Late>,
-    /// Collections whose causes are told.
+    /// Collections with their causes.
     pub collections: Vec<Collection>,
     /// Where the program asked for collections.
     pub collection_calls: Vec<NodeId>,
@@ -70,33 +70,33 @@ pub struct Builder {
     pub monitor_waits: Vec<MonitorWait>,
     /// Where owners of monitors were.
     pub monitor_owners: Vec<MonitorOwner>,
-    /// What is said of all of them.
+    /// The sums of all waits.
     pub monitor_sums: Option<MonitorSums>,
     /// Looks that are part of the time in locks.
     pub lock_looks: Vec<LockLook>,
     /// The kernel's account of threads.
     pub thread_times: Vec<ThreadTime>,
-    /// What processors the process could use.
+    /// The processors that the process could use.
     pub cpu_limit: Option<CpuLimit>,
     /// When the control group held the process back.
     pub throttled: Vec<Throttled>,
-    /// What was compiled.
+    /// Single compilations.
     pub compilations: Vec<Compilation>,
-    /// What the JVM counted of its compilers.
+    /// The JVM's counters of its compilers.
     pub compilers: Vec<Compilers>,
-    /// What the machine's processors did.
+    /// The use of the machine's processors.
     pub machine: Vec<Machine>,
     /// Requests that have ended.
     pub requests: Vec<Request>,
-    /// Spans inside of requests whose times were told.
+    /// Spans with times inside of requests.
     pub spans: Vec<Span>,
-    /// What the profiler used.
+    /// The cost of the profiler.
     pub self_cost: Option<SelfCost>,
     /// CPU time of the process.
     pub cpu_use: Option<CpuUse>,
-    /// What was wrong with the recording.
+    /// Problems of the recording.
     pub warnings: Vec<String>,
-    /// What of the file could not be read.
+    /// The unreadable parts of the file.
     pub unread: Option<Unread>,
 }
 
@@ -183,12 +183,12 @@ impl Builder {
         self.samples.push(sample);
     }
 
-    /// Adds looks at a thread.
+    /// Adds wall-clock samples of a thread.
     pub fn look(&mut self, look: Look) {
         self.looks.push(look);
     }
 
-    /// Adds looks at a virtual thread that kept its carrier while it waited.
+    /// Adds wall-clock samples of a virtual thread that kept its carrier while it waited.
     pub fn look_on(&mut self, look: Look, carrier: ThreadId) {
         let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
         self.carriers.insert(place, carrier);
@@ -200,7 +200,7 @@ impl Builder {
         u32::try_from(self.looks.len()).unwrap_or(u32::MAX)
     }
 
-    /// The looks at a place.
+    /// The wall-clock samples at a place.
     pub(crate) fn look_at(&self, place: u32) -> Option<&Look> {
         self.looks.get(place as usize)
     }
@@ -221,14 +221,14 @@ impl Builder {
         thread.is_some_and(|thread| thread.is_virtual)
     }
 
-    /// Says why the thread of the looks at a place waited.
+    /// Sets the cause of the wait of the samples at a place.
     pub(crate) fn set_cause(&mut self, place: u32, cause: CauseId) {
         if let Some(look) = self.looks.get_mut(place as usize) {
             look.cause = cause;
         }
     }
 
-    /// Says what the looks at a place waited for.
+    /// Sets the object of the wait of the samples at a place.
     pub(crate) fn set_detail(&mut self, place: u32, detail: Option<NameId>) {
         if let Some(look) = self.looks.get_mut(place as usize) {
             look.detail = detail;

@@ -1,5 +1,6 @@
-//! How certain a share of time is where what was seen belongs to requests: what one request waits
-//! for it waits for in many looks, so requests are drawn, not looks. Pure arithmetic.
+//! The confidence of a share of the time of requests. The samples of one request are not
+//! independent, as one wait is seen in many of them. The unit of the estimate is therefore the
+//! request, not the sample. Pure arithmetic.
 
 use crate::sample::Weight;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ const NORMAL: f64 = 1.96;
 #[derive(Clone, Debug, Default)]
 pub struct Clusters {
     requests: HashMap<RequestKey, f64>,
-    /// What belongs to no request that is known: each look is one of its own.
+    /// Time without a known request: each sample is independent.
     others: Weight,
     sum: f64,
 }
@@ -33,8 +34,8 @@ impl Clusters {
     ///
     /// The share p is the ratio of two sums over requests, y of the part and x of the whole. Its
     /// variance is about `n / (n-1) * sum of (y - p x)^2 / (sum of x)^2` (Cochran, Sampling
-    /// Techniques, ratio estimates), and of few requests Student's distribution counts. A single
-    /// request tells nothing of others: its looks are taken for independent then.
+    /// Techniques, ratio estimates). The margin for few requests uses Student's distribution. A
+    /// single request says nothing about others, so its samples count as independent.
     #[must_use]
     pub fn share_margin(&self, whole: &Clusters) -> f64 {
         if whole.sum <= 0.0 {

@@ -2,7 +2,7 @@
 
 use crate::names::NameId;
 
-/// A collection, as the JDK's recorder tells it.
+/// A collection with its cause, from the JDK's recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collection {
     /// Its cause, as the JVM calls it: `System.gc()`.
@@ -11,7 +11,7 @@ pub struct Collection {
     pub paused_ns: u64,
 }
 
-/// Collections that were asked for, beside all of which the cause is known.
+/// Requested collections, with the number of all collections of known cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// How many were asked for.

@@ -1,9 +1,9 @@
 //! Endpoints of programs that name none: the handler of the application that a known framework
 //! called, found in the stacks. Pure.
 //!
-//! A sample has such an endpoint if its stack goes through an entry of a framework
-//! ([`frameworks`]) and through a method of the application below it. The first such method is the
-//! handler. A thread that waits for work is above all handlers, so it has none.
+//! A sample has such an endpoint if its stack goes through an entry of a framework ([`frameworks`])
+//! and through a method of the application below it. The first such method is the handler. An idle
+//! thread of a pool waits above all handlers, so it has no endpoint.
 //!
 //! Only recordings without any endpoint and any request get them: two kinds of endpoints in one
 //! table could not be compared.
@@ -25,8 +25,8 @@ use frameworks::{Entry, Part};
 
 /// The end of each endpoint that comes from stacks.
 pub const DERIVED_MARK: &str = " (from stacks)";
-/// Marks that tools for beans put into the names of classes that they make: what follows is not
-/// the application's.
+/// Marks in the names of classes that bean tools generate: the part after the mark is not from the
+/// application.
 const SUBCLASSES: [&str; 5] = [
     "$$SpringCGLIB$$",
     "$$Enhancer",
@@ -37,7 +37,7 @@ const SUBCLASSES: [&str; 5] = [
 /// The same in names of methods.
 const SUPER_CALL: &str = "$$superforward";
 
-/// What is known of a node: of the stack that ends there.
+/// The state of a node: of the stack that ends there.
 #[derive(Clone, Copy, Default)]
 struct State {
     /// The handler on the stack.
@@ -154,7 +154,7 @@ impl Profile {
                         let of_handler = above.handler.and_then(class_of);
                         above.below(part, method, of_handler == class_of(method))
                     }
-                    // Native code says nothing of who calls whom.
+                    // Native code does not change the state.
                     None => above,
                 };
             }

@@ -52,7 +52,7 @@ impl Extent {
 pub struct Window {
     /// The beginning, in nanoseconds of the clock that the events have.
     pub from_ns: u64,
-    /// The end; `u64::MAX`: there is none.
+    /// The end; `u64::MAX` for no end.
     pub to_ns: u64,
 }
 
@@ -86,9 +86,9 @@ impl Window {
         })
     }
 
-    /// Of `amount`, which an event has (time, bytes, looks), the part in the window: as much of it
-    /// as the overlap has of the event's duration. An event without a duration is in the window or
-    /// not.
+    /// The part of an event's `amount` (time, bytes, samples) that is in the window: proportional
+    /// to the overlap with the event's duration. An event without a duration is in the window or
+    /// outside.
     ///
     /// The answer is a whole number. It is the difference of what is before the window's end and
     /// what is before its beginning, each rounded, so the parts in adjacent windows add up to
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn window_without_end_has_what_overflows() {
+    fn window_without_end_includes_overflowing_events() {
         let long = extent(u64::MAX - 5, 100);
         assert_eq!(Window::ALL.part(40, long), 40);
         assert_eq!(long.end_ns(), u64::MAX);

@@ -1,4 +1,4 @@
-//! What a stack is made of: methods and frames, and the kinds of code a frame can run in.
+//! The parts of a stack: methods and frames, and the kinds of code of a frame.
 
 use crate::names::NameId;
 
@@ -91,7 +91,7 @@ pub struct Method {
     pub library: Option<NameId>,
 }
 
-/// A place in a method: what two samples share when they share a line of a stack.
+/// A place in a method: two samples with the same line of a stack share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The method.

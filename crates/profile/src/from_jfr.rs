@@ -1,6 +1,7 @@
-//! A recording as a profile: which samples count, what their weights mean, and what the recording
-//! says about itself. Knows the reader's types, not the file's bytes. All that reads recordings is
-//! here and below; what it makes of them are types of the modules beside, which know no recording.
+//! A recording as a profile: which samples count, the meaning of their weights, and the recording's
+//! data about itself. It knows the reader's types, not the file's bytes. Only this module and its
+//! submodules read recordings; the types of their results are in other modules, without knowledge
+//! of recordings.
 
 mod alive;
 mod allocations;
@@ -38,7 +39,7 @@ use crate::sample::{Look, Sample};
 use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
-const PART: &str = "a part of a recording: what came before is not in this file";
+const PART: &str = "a part of a recording: earlier events are not in this file";
 /// Said of samples without stacks.
 const NO_STACKS: &str = "no sample has a stack, so no method is known: some recorders write none \
                          (native images of GraalVM without support for it)";
@@ -49,11 +50,11 @@ impl Profile {
     /// The profile of a recording.
     ///
     /// A file can hold samples of several events whose weights mean different things; they are not
-    /// mixed. Taken are the first that there are: CPU time, then what was seen running by a wall
-    /// clock, each with a weight; then the same without, occurrences of another event, and
-    /// `jdk.NativeMethodSample`. [`Info::measured`] says which. What is left out is told in
-    /// [`Info::other_events`]. Without weights
-    /// every sample counts 1, see [`Unit::Samples`].
+    /// mixed. The profile uses the first kind that the file has. The order is: CPU time with
+    /// weights, running threads of a wall clock with weights, the same two without weights,
+    /// occurrences of another event, `jdk.NativeMethodSample`. [`Info::measured`] says which.
+    /// [`Info::other_events`] counts the events that are left out. Without weights every sample
+    /// counts 1, see [`Unit::Samples`].
     pub fn from_recording(recording: Recording) -> Profile {
         let mut builder = built(recording);
         builder.mark_idle_loops();
@@ -62,8 +63,8 @@ impl Profile {
         profile
     }
 
-    /// The same with the causes of waits as they were recorded, for who asks about the recorder.
-    /// In a profile for people, waits of threads for work are idle time as well.
+    /// The same with the causes of waits as they were recorded, for checks of the recorder. In a
+    /// profile for people, waits of threads for work are idle time as well.
     pub fn as_recorded(recording: Recording) -> Profile {
         built(recording).finish()
     }
@@ -143,7 +144,7 @@ fn unread(recording: &Recording) -> Option<Unread> {
     })
 }
 
-/// What another profiler says of itself.
+/// Takes over another profiler's data about itself.
 fn tell_clock(info: &mut Info, clock: &Clock, taken: &Taken<'_>) {
     if info.measured == Measured::Wall {
         info.mode = "wall".to_owned();
@@ -237,8 +238,8 @@ const fn flat<const COUNT: usize>() -> [&'static str; COUNT] {
     out
 }
 
-/// Of more samples and looks than this, those that say the same within a bin of time are put
-/// together: what they add to a report is less than what they cost.
+/// A recording with more samples than this merges equal ones within a bin of time. A report gains
+/// less from more samples than they cost.
 pub const SAMPLES_MAX: usize = 1_000_000;
 
 /// Which samples a profile is made of.
@@ -299,7 +300,7 @@ impl<'c> Taken<'c> {
             && !self.clock.is_wait(sample)
     }
 
-    /// What the samples measure.
+    /// The quantity of the samples.
     fn measured(&self) -> Measured {
         match self.trigger {
             Trigger::Cpu => Measured::CpuTime,
@@ -379,8 +380,8 @@ fn add_methods(builder: &mut Builder, recording: &Recording) -> Vec<u32> {
     methods.zip(libraries).map(add).collect()
 }
 
-/// The library of each method, by place in the recording. Where it could not be told in one chunk
-/// it is that of the others, if these agree.
+/// The library of each method, by place in the recording. A method whose library is unknown in one
+/// chunk gets that of the other chunks, if these agree.
 fn libraries(recording: &Recording) -> Vec<Option<Arc<str>>> {
     let mut known: HashMap<(&str, &str), Option<Arc<str>>> = HashMap::new();
     let mut of_class: HashMap<&str, Option<Arc<str>>> = HashMap::new();
@@ -453,7 +454,8 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     thread_time::add(builder, recording);
 }
 
-/// What the runtime told on the thread itself: objects that were allocated, waits for monitors.
+/// Adds events that the runtime recorded on the thread itself: allocated objects, waits for
+/// monitors.
 fn add_told(
     builder: &mut Builder,
     recording: &Recording,
@@ -645,8 +647,8 @@ fn cause(told: &str) -> String {
     }
 }
 
-/// Losses by cause, summed over the recording, the greatest first. Those of the JDK's samples of
-/// CPU time count where these are what the profile is made of, or where there is nothing else.
+/// Losses by cause, summed over the recording, the largest first. Losses of the JDK's samples of
+/// CPU time count if the profile consists of those samples, or if it has no other data.
 fn losses(recording: &Recording, taken: &Taken<'_>) -> Vec<Loss> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let has_others = || recording.samples.iter().any(|s| taken.takes(recording, s));

@@ -1,4 +1,4 @@
-//! What the program ran on and with: the JVM's options, processors, the operating system.
+//! The environment of the program: the JVM's options, processors, the operating system.
 
 /// The machine and the options of the JVM. Texts are empty and numbers 0 where the file does not
 /// say.

@@ -1,5 +1,5 @@
-//! Idle time: wall time of threads that had nothing to do. Beside a service it is most of all wall
-//! time and says nothing of the service, so reports tell it apart from all else.
+//! Idle time: wall time of threads without work. In a service it is most of the wall time and says
+//! nothing about the service, so reports separate it from the other time.
 
 use crate::profile::Profile;
 use crate::sample::{ThreadId, Weight};
@@ -15,7 +15,7 @@ pub const IDLE: &str = "idle-pool";
 pub struct Idle {
     /// The time that was.
     pub weight: Weight,
-    /// The time that was not: what shares are shares of.
+    /// The non-idle time, the denominator of shares.
     pub busy: Weight,
     /// Threads that were idle at some time, and all that have any wall time.
     pub threads: usize,
@@ -66,7 +66,7 @@ mod tests {
     use crate::text_art;
 
     #[test]
-    fn idle_time_is_told_apart_with_its_threads() {
+    fn idle_time_is_separated_with_its_threads() {
         let mut builder = text_art::builder("thread: main\nweight: 40\napp.A.x");
         let (pool, park) = (builder.cause(IDLE), builder.cause("park"));
         let workers = [1, 2].map(|tid| builder.thread(&format!("w-{tid}"), tid, tid, false));

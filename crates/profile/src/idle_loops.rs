@@ -23,7 +23,7 @@ use waiting::{Place, Wait};
 /// Wall time of a thread below which it is not judged.
 const SEEN_NS: u64 = 5_000_000_000;
 const LOOKS: u64 = 8;
-/// A quiet thread waits so in this part of its wall time, and uses at most so much of it.
+/// The minimum part of its wall time that a quiet thread waits, and the maximum part of CPU time.
 const WAITS: f64 = 0.9;
 const CPU: f64 = 0.03;
 /// One that does nothing at all.
@@ -45,7 +45,7 @@ const ANSWERS: f64 = 2.0;
 /// A thread whose work the tables know.
 const KNOWN: f64 = 0.005;
 
-/// What a thread did.
+/// The activity of a thread.
 #[derive(Default)]
 struct Life {
     all_ns: u64,
@@ -69,7 +69,7 @@ enum Work {
     InLoop,
     /// A good part is not, or is called by what waits.
     Around,
-    /// There is too little of it to say.
+    /// Too few samples to decide.
     Little,
 }
 
@@ -116,7 +116,7 @@ impl Builder {
             .collect()
     }
 
-    /// What each platform thread did that waits so.
+    /// The activity of each platform thread with such waits.
     fn lives(&self, places: &HashMap<(NodeId, CauseId), Place, Seeds>) -> BTreeMap<ThreadId, Life> {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         for look in self.looks() {

@@ -1,15 +1,15 @@
-//! What a recording says about itself: where it was made, what it lost, what it cost.
+//! A recording's data about itself: where it was made, its losses and its cost.
 
 use crate::platform::Platform;
 
-/// What the samples of a profile measure. Only the first two say how much processor time was used.
+/// The quantity that the samples of a profile measure. Only the first two are processor time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Measured {
     /// CPU time: samples are spread evenly over it.
     #[default]
     CpuTime,
-    /// Threads that run Java code: of those that do, the JDK's recorder samples some (5 of them
-    /// each 10 or 20 ms), whatever else the process does.
+    /// Threads that run Java code. The JDK's recorder samples some of them (5 each 10 or 20 ms),
+    /// for any other activity of the process.
     Java,
     /// Threads that a wall clock met running.
     Wall,
@@ -26,7 +26,7 @@ impl Measured {
         matches!(self, Measured::CpuTime | Measured::Java)
     }
 
-    /// What is measured, as the head of a column.
+    /// The quantity, as the head of a column.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -38,7 +38,7 @@ impl Measured {
         }
     }
 
-    /// What a sample was of, as the end of a sentence; empty for CPU time, and what is like it.
+    /// The sampled event, as the end of a sentence; empty for CPU time and similar events.
     #[must_use]
     pub fn of(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ pub struct Info {
     pub pid: i64,
     /// The profiler's version.
     pub profiler_version: String,
-    /// What was measured: `cpu`, `wall` or both.
+    /// The quantity: `cpu`, `wall` or both.
     pub mode: String,
     /// How samples were triggered, e.g. `perf` or `timer`.
     pub engine: String,
@@ -85,23 +85,23 @@ pub struct Info {
     pub java_arguments: String,
     /// The events that the samples come from.
     pub sample_event: String,
-    /// What they measure.
+    /// Their quantity.
     pub measured: Measured,
     /// Sample events of other names that are in the file and not in this profile, with their count.
     pub other_events: Vec<(String, u64)>,
-    /// Other events that tell of time or memory, and that are counted only.
+    /// Other events of time or memory, which are only counted.
     pub held_events: Vec<(String, u64)>,
 }
 
 impl Info {
-    /// What the program ran on.
+    /// The platform of the program.
     #[must_use]
     pub fn platform(&self) -> Platform {
         Platform::of(&self.jvm_name)
     }
 }
 
-/// What of the file could not be read, because it is cut off or damaged.
+/// The parts of the file that could not be read, because it is cut off or damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Chunks that are not whole.
@@ -121,7 +121,7 @@ pub struct Loss {
     pub cause: String,
     /// How many.
     pub samples: u64,
-    /// What they would have weighed.
+    /// Their total weight.
     pub weight_ns: u64,
 }
 
@@ -136,12 +136,12 @@ pub struct Gap {
     pub cause: String,
     /// Samples lost in it.
     pub samples: u64,
-    /// What they would have weighed.
+    /// Their total weight.
     pub weight_ns: u64,
 }
 
-/// What the profiler itself used: counted over what the file holds; how long the handler took, over
-/// the whole recording.
+/// The cost of the profiler itself. The sums are over the content of the file, but the time in the
+/// handler is over the whole recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SelfCost {
     /// How long it was counted: shorter than the recording where the file holds a part of one.
@@ -182,7 +182,7 @@ pub struct SelfCost {
     pub memory_bytes: u64,
 }
 
-/// CPU time of the whole process: what the weights must add up to.
+/// CPU time of the whole process, which the weights must add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuUse {
     /// From when on it is counted, nanoseconds since the Unix epoch; samples before that are not in
@@ -201,7 +201,7 @@ impl CpuUse {
     }
 }
 
-/// What the control group let the process use, and how often it held it back.
+/// The limit of the control group, and how often it held the process back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuLimit {
     /// Processors' time a second, in nanoseconds, as it was last; 0: as much as there is.
@@ -210,7 +210,7 @@ pub struct CpuLimit {
     pub processors: u64,
     /// Periods of the control group in the recording.
     pub periods: u64,
-    /// Of these, periods in which the quota was used up.
+    /// Periods among them in which the quota was used up.
     pub throttled: u64,
     /// How long threads were held back, all together.
     pub throttled_ns: u64,

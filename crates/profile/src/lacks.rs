@@ -1,9 +1,9 @@
-//! What made a recording, and what has to be done there to have what a recording lacks. Pure: it
-//! reads no events.
+//! The profiler that made a recording, and how to make one with the data that this one lacks. Pure:
+//! it reads no events.
 
 use crate::info::Info;
 
-/// What made a recording.
+/// The profiler that made a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorder {
     /// We did.
@@ -14,7 +14,7 @@ pub enum Recorder {
     Other,
 }
 
-/// What a recording may lack.
+/// Data that a recording may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// Enough samples, or enough time.
@@ -34,12 +34,12 @@ pub enum Lack {
 }
 
 impl Info {
-    /// What made the recording.
+    /// The profiler that made the recording.
     #[must_use]
     pub fn recorder(&self) -> Recorder {
         match self {
             info if !info.profiler_version.is_empty() => Recorder::Dwell,
-            // Other profilers write the JDK's samples too, and say who they are.
+            // Other profilers write the JDK's samples too, and add their names.
             info if info.engine.is_empty() && info.sample_event.starts_with("jdk.") => {
                 Recorder::Jdk
             }
@@ -47,7 +47,7 @@ impl Info {
         }
     }
 
-    /// What to do to have what the recording lacks, as the second half of a sentence.
+    /// How to record the missing data, as the second half of a sentence.
     #[must_use]
     pub fn remedy(&self, lack: Lack) -> &'static str {
         match self.recorder() {
@@ -72,7 +72,7 @@ fn remedy(lack: Lack) -> &'static str {
     }
 }
 
-/// What the JDK's recorder has of it, and what we have beyond that.
+/// How to get the data with the JDK's recorder, and with dwell.
 fn remedy_of_the_jdk(lack: Lack) -> &'static str {
     match lack {
         Lack::Samples => {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recorder_is_known_by_what_it_says_of_itself() {
+    fn recorder_is_known_by_its_own_data() {
         let ours = info("0.1.0", "perf", "jdk.ExecutionSample");
         let theirs = info("", "async-profiler 4.1", "jdk.ExecutionSample");
         assert_eq!(ours.recorder(), Recorder::Dwell);
@@ -146,7 +146,7 @@ mod tests {
             assert_ne!(told, other);
             assert!(told.contains("jdk."), "{lack:?}: {told}");
             assert!(!other.contains("jdk."), "{lack:?}: {other}");
-            // Our options only where it is we who record.
+            // Options of dwell only for recordings of dwell.
             let told = told.replace("dwell record -e", "dwell record");
             assert!(!told.contains(" -"), "{lack:?}: {told}");
         }

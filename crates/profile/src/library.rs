@@ -1,9 +1,9 @@
-//! What a library is called: a jar, a folder of classes, or a module, by what a recording says of
-//! where a class comes from. Pure.
+//! Names of libraries: a jar, a folder of classes, or a module, derived from the origin of a class
+//! in a recording. Pure.
 
 /// Endings of files that have classes.
 const ARCHIVES: [&str; 5] = [".jar", ".war", ".ear", ".zip", ".jmod"];
-/// Folders are told by so many of their names.
+/// Number of names at the end of a folder's path that identify it.
 const FOLDERS: usize = 3;
 
 /// The library of a class of `module` whose jar is at `location`; both may be empty. `None` if

@@ -7,22 +7,22 @@ use crate::allocations::Allocation;
 pub struct LiveObject {
     /// Its allocation; its bytes are what it stands for among those that are still there.
     pub allocated: Allocation,
-    /// Its age in nanoseconds, when it was looked at.
+    /// Its age in nanoseconds, at the last check.
     pub age_ns: u64,
     /// Collections that it is known to have survived.
     pub collections: u64,
 }
 
 impl LiveObject {
-    /// Whether a collection has looked at it, and left it. The others are there because nobody has
-    /// cleared them away yet.
+    /// Whether it has survived a collection. Other objects may be garbage that no collection has
+    /// cleared yet.
     #[must_use]
     pub fn has_survived(&self) -> bool {
         self.collections > 0
     }
 }
 
-/// What a recording says of its last look at objects.
+/// A recording's last check of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveSampling {
     /// When it was, in nanoseconds since the Unix epoch.
@@ -33,7 +33,7 @@ pub struct LiveSampling {
     pub one_of: u64,
     /// Objects that were sampled.
     pub samples: u64,
-    /// Of these, objects that were not followed for want of room.
+    /// Objects among them that were not followed for want of room.
     pub lost: u64,
     /// For how long objects had been followed, in nanoseconds; 0: since the recording's begin.
     pub followed_ns: u64,

@@ -1,4 +1,4 @@
-//! Time in locks: all of it, by class, and by method.
+//! Time in locks: in total, by class, and by method.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use crate::sample::Weight;
 use crate::tree::NodeId;
 use crate::wall::{WallFilter, group_of};
 
-/// Methods of an owner's stack that are told.
+/// Methods of an owner's stack that a report names.
 const OWNER_METHODS: usize = 3;
 /// Where an owner was that had no method on its stack.
 const NO_METHOD: &str = "[no method]";
@@ -160,8 +160,7 @@ impl Profile {
         rows
     }
 
-    /// The program's methods in a stack, the innermost ones first, or its one place if there are
-    /// none.
+    /// The program's methods in a stack, the innermost ones first; without any, its one place.
     fn own_methods(&self, node: NodeId) -> Vec<String> {
         let mut methods = Vec::new();
         for frame in self.tree.stack(node) {
@@ -182,8 +181,8 @@ impl Profile {
         }
     }
 
-    /// Where owners were is known from waits that asked, and else from looks at those who waited,
-    /// of monitors, too.
+    /// Adds the places of owners: from waits that recorded their owners' stacks, otherwise from
+    /// wall-clock samples of waiting threads, including waits for monitors.
     fn owners_places(&self, sums: &mut HashMap<NameId, Sum>) {
         for it in &self.monitor_owners {
             if let Some(sum) = sums.get_mut(&it.class) {
@@ -239,7 +238,7 @@ impl Profile {
     }
 }
 
-/// Which one of a class's monitors it was is not told by class: `app.Ledger@7f00`.
+/// The class without the address of the single monitor: `app.Ledger@7f00`.
 pub(crate) fn class_of_detail(detail: &str) -> &str {
     detail.split('@').next().unwrap_or("")
 }

@@ -1,5 +1,5 @@
-//! Waits for locks: those for monitors that were chosen and are exact, and looks at threads that
-//! waited for others.
+//! Waits for locks: chosen waits for monitors, which are exact, and wall-clock samples of other
+//! waits.
 
 use crate::extent::{Extent, Window};
 use crate::names::NameId;
@@ -21,9 +21,9 @@ pub struct MonitorWait {
     pub node: NodeId,
     /// The class, as in Java.
     pub class: NameId,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
-    /// Who had the monitor when the wait began.
+    /// The thread that owned the monitor when the wait began.
     pub owner: Option<ThreadId>,
 }
 
@@ -59,23 +59,23 @@ pub struct MonitorOwner {
     pub node: Option<NodeId>,
     /// Why it is not known, or not whole.
     pub failure: Option<NameId>,
-    /// Who waited.
+    /// The thread that waited.
     pub waiter: Option<ThreadId>,
     /// Where.
     pub waiter_node: NodeId,
 }
 
 impl MonitorOwner {
-    /// The time as a weight. A wait of d that stands for w is told with a chance of d/w: it is
-    /// recorded, and has asked.
+    /// The time as a weight. A wait with the duration d and the weight w has an owner with the
+    /// probability d/w: that is the chance of being chosen for the record and for the owner.
     #[must_use]
     pub fn weight(&self) -> Weight {
         chosen(self.duration_ns, self.weight_ns)
     }
 }
 
-/// What was chosen with a chance of `duration_ns / weight_ns` adds w^2 (1 - d/w) to the variance:
-/// nothing where each one is chosen.
+/// An event chosen with the probability `duration_ns / weight_ns` adds w^2 (1 - d/w) to the
+/// variance: 0 if each one is chosen.
 fn chosen(duration_ns: u64, weight_ns: u64) -> Weight {
     let rest = weight_ns.saturating_sub(duration_ns);
     Weight {
@@ -86,7 +86,8 @@ fn chosen(duration_ns: u64, weight_ns: u64) -> Weight {
     }
 }
 
-/// Time in waits for monitors of one class whose owner was at one place, and who waited where.
+/// Time in waits for monitors of one class, by the place of the owner and the place of the waiting
+/// thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnerRow {
     /// The monitor's class, as in Java.
@@ -101,8 +102,8 @@ pub struct OwnerRow {
     pub blocked: Weight,
 }
 
-/// Looks that are part of the time in locks, as no event tells it: the place of the looks, and of
-/// their stack with a frame for the lock's class.
+/// Wall-clock samples that are part of the time in locks, because no event covers the wait: their
+/// place, and the place of their stack with a frame for the lock's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockLook {
     /// Their place in [`Profile::looks`](crate::Profile::looks).
@@ -113,14 +114,14 @@ pub struct LockLook {
     pub class: NameId,
 }
 
-/// What a recording says of all waits for monitors.
+/// A recording's sums over all waits for monitors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorSums {
     /// Waits are chosen by how long they last, from this on all; the last one, if there were
     /// several.
     pub interval_ns: u64,
-    /// What was asked for: less than that where it has grown, as too many waits came; 0: that is
-    /// not known.
+    /// The requested interval: less than the actual one if that has grown, as too many waits came.
+    /// 0: unknown.
     pub asked_ns: u64,
     /// All waits.
     pub waits: u64,
@@ -132,7 +133,7 @@ pub struct MonitorSums {
     pub lost_ns: u64,
     /// Waits of which it could not be noted when they began; in no other number.
     pub untold: u64,
-    /// For how long they were told, in nanoseconds; 0: that is not known.
+    /// Time with recording of waits on, in nanoseconds; 0 if unknown.
     pub told_ns: u64,
 }
 
@@ -144,7 +145,7 @@ impl MonitorSums {
     }
 }
 
-/// Where owners were of whom that is not known.
+/// Replaces the place of an unknown owner.
 pub const NOT_KNOWN: &str = "[not known]";
 
 /// Some time that a thread waited for a lock.
@@ -162,20 +163,20 @@ pub struct Locked {
     pub class: NameId,
     /// How much, and how certain that is.
     pub weight: Weight,
-    /// The waits that it stands for; 0 where looks cannot tell.
+    /// Number of waits that it stands for; 0 for samples, which cannot show it.
     pub waits: f64,
     /// How long it was seen to last.
     pub lasted_ns: u64,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
-    /// Who had the lock.
+    /// The thread that owned the lock.
     pub owner: Option<ThreadId>,
     /// Whether it is from looks and not from an event.
     pub is_look: bool,
 }
 
 impl Locked {
-    /// The part in a window; `None` if there is none.
+    /// The part in a window; `None` outside of it.
     pub(crate) fn within(self, window: &Window) -> Option<Locked> {
         let all = Extent {
             time_ns: self.time_ns,
@@ -204,17 +205,17 @@ pub struct LockClass {
     pub name: String,
     /// The time.
     pub blocked: Weight,
-    /// The waits, estimated; 0 where looks cannot tell.
+    /// Estimated number of waits; 0 for samples, which cannot show it.
     pub waits: f64,
     /// The longest of the waits that were chosen, or the longest that looks saw.
     pub longest_ns: u64,
-    /// Whether all of it is from looks.
+    /// Whether it is from wall-clock samples only.
     pub is_looks: bool,
     /// Groups of threads that had such locks, by the time that others waited for them.
     pub owners: Vec<(String, u64)>,
-    /// Where the owners were, by the time that others waited: when waits began, as some of them
-    /// asked, with [`NOT_KNOWN`] for those without an answer; where none asked, as far as looks
-    /// tell.
+    /// Places of the owners, with the time that other threads waited for them. They are those at
+    /// the beginning of waits, if some waits recorded them, with [`NOT_KNOWN`] for failures.
+    /// Otherwise they are from wall-clock samples.
     pub owners_at: Vec<(String, u64)>,
     /// Whether waits have asked for that.
     pub is_asked: bool,

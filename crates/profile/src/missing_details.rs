@@ -1,6 +1,6 @@
-//! What threads waited for, where a look does not say it: a thread whose stack is known to be the
-//! same as before is not asked again. Such looks belong to what was seen at their place. Knows no
-//! recording.
+//! Fills in details that wall-clock samples lack. A thread whose stack is known to be unchanged is
+//! not asked again for the object that it waits for. Such samples get the details seen at their
+//! place. It knows no recording.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::tree::NodeId;
 /// Causes of waits of which one place waits for locks of one class, mostly.
 const LOCKS: [&str; 2] = ["monitor", "lock"];
 
-/// What was seen at a place: texts and the time that was waited for each.
+/// Details seen at a place: texts and the waiting time of each.
 #[derive(Default)]
 struct Seen(HashMap<NameId, u64>);
 
@@ -35,9 +35,9 @@ impl Seen {
 }
 
 impl Builder {
-    /// Gives looks without a detail that of their own thread's looks at the same stack, else what
-    /// was seen there, or in the same method of the program: the class of a lock, or a peer or a
-    /// file if there was only one.
+    /// Completes wall-clock samples without a detail. The source is another sample of the same
+    /// thread and stack, otherwise any sample of the stack or of the same method of the program.
+    /// The detail is the class of a lock, or a peer or a file if there was only one.
     pub(crate) fn complete_details(&mut self) {
         let is_asked = |builder: &Builder, place: u32| {
             let look = builder.look_at(place);

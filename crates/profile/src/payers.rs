@@ -1,15 +1,15 @@
-//! Who pays for safepoints: requests that were under way while all threads stood still, or waited
-//! for the last one to. Pure.
+//! The requests that safepoints delay: those in progress while all threads were stopped, or waited
+//! for the last thread to stop. Pure.
 
 use crate::profile::Profile;
 use std::collections::BTreeMap;
 
-/// What safepoints took from the requests of one endpoint.
+/// The time that safepoints took from the requests of one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paid {
     /// Requests.
     pub requests: u64,
-    /// Of these, requests that were under way at a safepoint.
+    /// Requests among them that were in progress at a safepoint.
     pub stopped: u64,
     /// How long they took, all together.
     pub duration_ns: u64,
@@ -20,9 +20,9 @@ pub struct Paid {
 }
 
 impl Profile {
-    /// What safepoints took from requests, by endpoint; `None` for requests without one. A thread
-    /// that waited elsewhere all the while would have waited anyhow: the sums are the most that
-    /// safepoints can have taken.
+    /// The time that safepoints took from requests, by endpoint; `None` for requests without one. A
+    /// thread that waited for something else during the safepoint lost no time by it. So the sums
+    /// are the maximum that safepoints can have taken.
     #[must_use]
     pub fn paid_for_safepoints(&self) -> BTreeMap<Option<&str>, Paid> {
         let known = self.safepoints().iter().filter(|stop| stop.count == 1);
@@ -61,7 +61,7 @@ impl Stops {
         let mut all: Vec<(u64, u64, u64)> = Vec::new();
         for (start, end) in spans {
             match all.last_mut() {
-                // They are told by a clock that can be set.
+                // A clock step can make them overlap.
                 Some(last) if start < last.1 => last.1 = last.1.max(end),
                 Some(last) => {
                     let before = last.2.saturating_add(last.1 - last.0);
@@ -70,7 +70,7 @@ impl Stops {
                 None => all.push((start, end, 0)),
             }
         }
-        // What was put together has changed the sums.
+        // The merge has changed the sums.
         let mut before = 0u64;
         for stop in &mut all {
             stop.2 = before;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_pay_for_what_falls_into_them() {
+    fn requests_pay_for_stops_inside_them() {
         let mut builder = Builder::default();
         let operation = builder.name("G1CollectFull");
         let stop = |time_ns, reaching_ns, operation_ns, count| Safepoint {

@@ -20,7 +20,7 @@ impl Platform {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,9 +57,9 @@ const BUILT_IN: [&str; 16] = [
     "single", "string", "uint", "uint16", "uintptr", "ulong",
 ];
 
-/// Whether a class comes with the runtime and is none of the program's, by its name: one of the
-/// JDK's, or of the class library of .NET. (A name can be told from the other's: packages of Java
-/// begin with a small letter.)
+/// Whether a class belongs to the runtime and not to the program, by its name: the JDK, or the
+/// class library of .NET. The two cannot be confused, as packages of Java begin with a small
+/// letter.
 #[must_use]
 pub fn is_of_platform(class: &str) -> bool {
     let class = class.replace('/', ".");

@@ -19,7 +19,7 @@ use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
 use crate::tree::{CallTree, NodeId};
 
-/// What the weights count.
+/// The unit of the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -110,7 +110,7 @@ impl Profile {
         &self.tree
     }
 
-    /// What threads worked for, by [`ContextId`](crate::ContextId).
+    /// The contexts of threads, by [`ContextId`](crate::ContextId).
     pub fn contexts(&self) -> &[Context] {
         &self.contexts
     }
@@ -126,13 +126,13 @@ impl Profile {
         self.bin_ns
     }
 
-    /// Looks at threads that did not run, in the order of the recording.
+    /// Wall-clock samples of threads that did not run, in the order of the recording.
     pub fn looks(&self) -> &[Look] {
         &self.looks
     }
 
-    /// The platform thread that a virtual one kept while it waited, for the look at this place of
-    /// [`Profile::looks`]; none where there was none to keep.
+    /// The platform thread that a virtual one kept while it waited, for the sample at this place of
+    /// [`Profile::looks`]; `None` without such a thread.
     pub fn carrier_of_look(&self, place: usize) -> Option<ThreadId> {
         let place = u32::try_from(place).ok()?;
         self.carriers.get(&place).copied()
@@ -149,18 +149,18 @@ impl Profile {
         requests::latencies(&self.requests, &self.names)
     }
 
-    /// Spans inside of requests whose times were told, in the order of the recording.
+    /// Spans with times inside of requests, in the order of the recording.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Stretches of time that are told one by one.
+    /// Stretches of time with events of their own.
     #[must_use]
     pub fn stretches(&self) -> &Stretches {
         &self.stretches
     }
 
-    /// From when to when all threads stood still, in order; what overlaps is one.
+    /// The times in which all threads were stopped, in order, with overlaps merged.
     #[must_use]
     pub fn standing(&self) -> Vec<(u64, u64)> {
         stops::standing(&self.safepoints, &self.stretches)
@@ -185,13 +185,13 @@ impl Profile {
         stops::late_after_ns(&self.info.options)
     }
 
-    /// The kernel's account of threads that were sampled, by thread; empty if there is none.
+    /// The kernel's account of sampled threads, by thread; may be empty.
     #[must_use]
     pub fn thread_times(&self) -> &[ThreadTime] {
         &self.thread_times
     }
 
-    /// What the machine's processors did, in the order of time; only where that is known.
+    /// The use of the machine's processors, in the order of time; may be empty.
     #[must_use]
     pub fn machine(&self) -> &[Machine] {
         &self.machine
@@ -203,14 +203,14 @@ impl Profile {
         Machine::sum(&self.machine)
     }
 
-    /// What the compilers did, in the order of time; only where something was compiled.
+    /// The activity of the compilers, in the order of time; only for times with compilations.
     #[must_use]
     pub fn compilers(&self) -> &[Compilers] {
         &self.compilers
     }
 
-    /// What was compiled, in the order of time. Recordings of the JDK's own recorder have this, and
-    /// only of what took longer than they were told.
+    /// Compilations, in the order of time. Only recordings of the JDK's own recorder have them,
+    /// above its threshold.
     #[must_use]
     pub fn compilations(&self) -> &[Compilation] {
         &self.compilations
@@ -222,12 +222,12 @@ impl Profile {
         &self.throttled
     }
 
-    /// What processors the process could use, if the recording says.
+    /// The processors that the process could use, if known.
     pub fn cpu_limit(&self) -> Option<&CpuLimit> {
         self.cpu_limit.as_ref()
     }
 
-    /// What the weights count.
+    /// The unit of the weights.
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -242,7 +242,7 @@ impl Profile {
         }
     }
 
-    /// What the program ran on and with.
+    /// The environment of the program.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
@@ -263,7 +263,7 @@ impl Profile {
         &self.gaps
     }
 
-    /// What the profiler used, if the recording says.
+    /// The cost of the profiler, if known.
     pub fn self_cost(&self) -> Option<&SelfCost> {
         self.self_cost.as_ref()
     }
@@ -277,8 +277,8 @@ impl Profile {
     /// [`CpuUse::since_ns`]; about 1 where all is well. `None` where the two cannot be compared.
     pub fn cpu_share(&self) -> Option<f64> {
         let used = self.cpu_use.filter(|used| used.sum_ns() > 0)?;
-        // Weights of wall time have nothing to do with the CPU time used.
-        // What is recorded beside time does not matter.
+        // Weights of wall time are not comparable with the CPU time used. Events without time do
+        // not matter.
         let beside = |name: &&str| !matches!(*name, "alloc" | "live" | "lock");
         let mode: Vec<&str> = self.info.mode.split(',').filter(beside).collect();
         let is_cpu = matches!(mode.as_slice(), [] | [""] | ["cpu"] | ["cpu", "wall"]);
@@ -295,12 +295,12 @@ impl Profile {
         Some(cost.agent_cpu_ns as f64 / cost.span_ns as f64)
     }
 
-    /// What is to be known about the recording before it is trusted, one line each.
+    /// Warnings to read before the recording is trusted, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What of the file could not be read; `None` where everything was.
+    /// The unreadable parts of the file; `None` if all was read.
     pub fn unread(&self) -> Option<&Unread> {
         self.unread.as_ref()
     }
@@ -372,7 +372,7 @@ impl Profile {
         weights
     }
 
-    /// What failed, by cause, the heaviest first.
+    /// Failed walks, by cause, the heaviest first.
     pub fn failures(&self) -> Vec<Failure> {
         let mut sums: BTreeMap<CauseId, Weight> = BTreeMap::new();
         for sample in &self.samples {
@@ -431,7 +431,7 @@ mod tests {
         );
         let failed = profile.failed();
         assert_eq!((failed.sum, failed.samples), (20, 1));
-        // The innermost frame of each stack; the root has none.
+        // The innermost frame of each stack; the root has no frame.
         let leaves = profile.samples().iter().map(|sample| {
             let frame = profile.leaf(sample.node).unwrap();
             (frame.kind, frame.method)

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_count_what_each_request_stands_for() {
+    fn percentiles_count_request_weights() {
         let requests: Vec<_> = (1..=100).rev().map(|ms| request(ms, 1)).collect();
         let even = Latencies::of(&requests);
         assert_eq!(even.requests, 100);

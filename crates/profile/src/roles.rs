@@ -1,14 +1,14 @@
-//! Who spent the time: the program, or the machinery around it (GC, JIT, VM, the profiler).
+//! Attributes time to the program, or to the machinery around it (GC, JIT, VM, the profiler).
 //!
-//! Two kinds of evidence, as tables: what the outermost frames of a stack are (a GC worker's loop
-//! is GC work whatever its thread is called), and, where they say nothing, the thread's name.
+//! Two tables of evidence: the outermost frames of a stack (a GC worker's loop is GC work whatever
+//! the name of its thread), and, if these are not decisive, the thread's name.
 
 use crate::frame::FrameKind;
 use crate::profile::Profile;
 use crate::sample::{Thread, Weight};
 use crate::tree::CallTree;
 
-/// What a sample's thread was there for.
+/// The purpose of a sample's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The program's own threads.
@@ -144,7 +144,7 @@ const FRAME_RULES: &[(&str, Role)] = &[
     ("WatcherThread::run", Role::Vm),
 ];
 
-/// The role that a thread's name tells; [`Role::Program`] if it tells none.
+/// The role by a thread's name; [`Role::Program`] for unknown names.
 fn role_of_name(name: &str, is_java: bool) -> Role {
     let matches = |rule: &&NameRule| {
         (rule.java || !is_java)
@@ -159,7 +159,7 @@ fn role_of_name(name: &str, is_java: bool) -> Role {
 }
 
 impl Profile {
-    /// The role that a thread's name tells.
+    /// The role by a thread's name.
     pub fn thread_role(&self, thread: &Thread) -> Role {
         role_of_name(self.names.text(thread.name), thread.java_tid != 0)
     }

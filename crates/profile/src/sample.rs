@@ -13,7 +13,7 @@ pub type CauseId = NameId;
 /// A thread of the profiled program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The Java name, or the operating system's name where there is none.
+    /// The Java name, otherwise the operating system's.
     pub name: NameId,
     /// The operating system's number of the thread; 0 when unknown.
     pub os_tid: i64,
@@ -26,7 +26,7 @@ pub struct Thread {
 /// Index of a [`Context`] in a profile.
 pub type ContextId = u32;
 
-/// What a thread worked for. Ids are 0 where there are none.
+/// The request that a thread worked for. Absent ids are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// The trace.
@@ -41,8 +41,8 @@ pub struct Context {
     pub labels: Vec<(NameId, NameId)>,
 }
 
-/// One sample: what a thread was doing at a time, and how much of the measured quantity it stands
-/// for.
+/// One sample: the activity of a thread at a time, and the amount of the measured quantity that it
+/// stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Nanoseconds since the Unix epoch.
@@ -58,11 +58,11 @@ pub struct Sample {
     pub count: u32,
     /// Why the stack is not whole, if it is not.
     pub failure: Option<CauseId>,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
 }
 
-/// Looks at a thread that did not run and always saw the same. The default is none.
+/// Equal wall-clock samples of a thread that did not run. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The first look, in nanoseconds since the Unix epoch.
@@ -73,7 +73,7 @@ pub struct Look {
     pub thread: ThreadId,
     /// The stack.
     pub node: NodeId,
-    /// What the thread waited for.
+    /// The cause of the wait.
     pub cause: CauseId,
     /// The wall-clock time that the looks stand for.
     pub weight_ns: u64,
@@ -82,11 +82,11 @@ pub struct Look {
     /// As how many looks of one weight that is certain: more than there were where the thread is
     /// known to have been there in between. 0: as many as there were.
     pub choices: u64,
-    /// What the thread worked for, if it said.
+    /// The context of the thread, if known.
     pub context: Option<ContextId>,
     /// On what the thread waited, in words.
     pub detail: Option<NameId>,
-    /// Who had what it waited for.
+    /// The owner of the lock that it waited for.
     pub owner: Option<ThreadId>,
     /// Where that one was, if it waited too.
     pub owner_node: Option<NodeId>,
@@ -102,7 +102,7 @@ impl Look {
         }
     }
 
-    /// [`Look::choices`], also where that is not told.
+    /// [`Look::choices`], with a default for recordings that lack it.
     #[must_use]
     pub fn as_choices(&self) -> u64 {
         match self.choices {
@@ -121,8 +121,8 @@ pub struct Weight {
     pub squares: f64,
     /// Number of samples.
     pub samples: u64,
-    /// The most that one look of this sort weighs, whether such a one is in the sum or not: what
-    /// the heaviest of the recording do. 0 for samples of CPU time, whose weights are alike.
+    /// The maximum weight of a sample of this kind in the recording, also if it is not in the sum.
+    /// 0 for samples of CPU time, whose weights are alike.
     pub heaviest: f64,
 }
 
@@ -137,8 +137,8 @@ impl Weight {
         }
     }
 
-    /// The weight of looks that saw the same, as certain as they are told to be. `heaviest` is the
-    /// most that one of the recording weighs.
+    /// The weight of equal wall-clock samples, with their recorded precision. `heaviest` is the
+    /// maximum weight of a sample in the recording.
     pub fn of_look(look: &Look, heaviest: f64) -> Weight {
         Weight {
             sum: look.weight_ns,
@@ -159,8 +159,8 @@ impl Weight {
         }
     }
 
-    /// The part in a window of what an event weighs ([`Window::part`]), and how certain that is;
-    /// `None` if nothing of it is in the window.
+    /// The part in a window of an event's weight ([`Window::part`]), with its precision; `None`
+    /// outside of the window.
     #[must_use]
     pub fn within(&self, window: &Window, extent: Extent) -> Option<Weight> {
         window.overlap(extent)?;
@@ -211,14 +211,14 @@ impl Weight {
     pub fn share_error(&self, whole: &Weight) -> f64 {
         let inside = match self.heaviest > 0.0 {
             true => self.heaviest,
-            // What ran might have been seen to wait.
+            // A sample of a running thread could have been one of a waiting thread.
             false => whole.heaviest,
         };
         self.share_error_with(whole, unseen(inside), unseen(whole.heaviest))
     }
 
-    /// The same for those who make up for few samples themselves, as Wilson's interval does: only
-    /// that a look which was not seen may weigh more than those that were counts.
+    /// The same for callers that correct for few samples themselves, as Wilson's interval does.
+    /// Only the excess weight of a sample that was possible but not taken counts.
     pub fn share_error_of_seen(&self, whole: &Weight) -> f64 {
         let mean_square = self.squares / self.samples.max(1) as f64;
         let heavier = (self.heaviest.powi(2) - mean_square).max(0.0);
@@ -281,9 +281,8 @@ mod tests {
         sum
     }
 
-    /// Looks that are known to have been there in between are as certain as they are told to be.
     #[test]
-    fn looks_are_as_certain_as_choices_are_told() {
+    fn look_precision_follows_recorded_choices() {
         let error = |choices| {
             let look = Look {
                 choices,
@@ -396,7 +395,8 @@ mod tests {
         };
         for (mean_heavy, light) in [(0.7, 200u32), (1.5, 500), (4.0, 1000), (12.0, 0)] {
             let (mut held, mut held_naively) = (0u32, 0u32);
-            // The row has these; the rest of the recording 10,000 light and 50 heavy ones.
+            // The row has these; the other rows of the recording have 10,000 light and 50 heavy
+            // ones.
             let truth = (mean_heavy * HEAVY as f64 + f64::from(light))
                 / (15_000.0 + mean_heavy * HEAVY as f64 + f64::from(light));
             for _ in 0..TRIALS {
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_that_make_up_for_few_count_what_is_heavier_only() {
+    fn few_sample_correction_counts_excess_weight_only() {
         let of = |weight, count, heaviest| Weight::of_look(&look(weight, count), heaviest);
         let mut whole = of(100, 10, 10.0);
         let part = of(30, 3, 10.0);

@@ -1,16 +1,16 @@
-//! The self-check of a recording: the wall time that samples saw for each endpoint, against the
-//! latencies of its requests, which the program's scopes tell exactly. Pure arithmetic.
+//! The self-check of a recording compares the wall time of samples, for each endpoint, with the
+//! exact latencies of its requests from the program's scopes. Pure arithmetic.
 //!
 //! Both sides are made of the same requests and of the same time:
-//! - Time inside of a request counts for the request's endpoint, also in a scope that names another
-//!   one: the latency holds it as well.
+//! - Time inside of a request counts for the request's endpoint, also in a scope with the name of
+//!   another one, as the latency includes it.
 //! - Requests are clipped to the time between the first and the last wall-clock sample.
-//! - A request that had not ended has no latency. Where each request of an endpoint is recorded,
-//!   time in others is left out.
-//! - Of many requests some are recorded, each with the number that it stands for. Then the time of
-//!   an endpoint ends as long before the last sample as its longest request took: what ran by then
-//!   has ended. Longer requests that never ended are known by how long they were seen. What chance
-//!   adds to the sum of latencies is part of the error.
+//! - A request that had not ended has no latency. If every request of an endpoint is recorded, time
+//!   in other requests is left out.
+//! - If some of many requests are recorded, each has a weight. The comparison of an endpoint then
+//!   ends before the last sample, by the latency of its longest request, as the requests before
+//!   that time have ended. The time for which longer requests were seen shows which never ended.
+//!   The sampling error of the sum of latencies is part of the error.
 
 mod lives;
 mod roots;
@@ -42,7 +42,7 @@ const ENDPOINTS_APART: usize = 64;
 /// A request without a latency is taken for unended once it was seen for so long.
 const UNENDED_NS: u64 = 1_000_000_000;
 
-/// What a ratio of wall time to latencies says.
+/// The meaning of a ratio of wall time to latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// From 0.9 to 1.1.
@@ -55,7 +55,7 @@ pub enum Agreement {
     High,
     /// Requests run on several threads: at once, or one after the other with time between them.
     SeveralThreads,
-    /// What is missing may be in scopes whose request is not known.
+    /// The missing time may be in scopes with unknown requests.
     OtherScopes,
 }
 
@@ -91,7 +91,7 @@ pub struct Accounted {
     pub ratio: f64,
     /// One standard error of the ratio.
     pub error: f64,
-    /// What that says.
+    /// The meaning of the ratio.
     pub agreement: Agreement,
 }
 
@@ -100,7 +100,7 @@ pub struct Accounted {
 pub struct EndpointCheck {
     /// The endpoint; `None`: requests without one.
     pub endpoint: Option<String>,
-    /// What was found.
+    /// The result.
     pub accounted: Accounted,
     /// Whether most of what was seen was on virtual threads.
     pub is_virtual: bool,
@@ -116,7 +116,7 @@ pub struct SelfCheck {
     pub total: Accounted,
     /// Threads that were seen to live: their wall time against their lives.
     pub threads: Option<ThreadLedger>,
-    /// What to do where too little was seen, as the second half of a sentence.
+    /// Remedy for too little seen time, as the second half of a sentence.
     pub remedy: String,
 }
 
@@ -163,7 +163,7 @@ impl PartialSum {
     }
 }
 
-/// What is added up of an endpoint, or of several.
+/// The sums of an endpoint, or of several.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     latency_ns: f64,
@@ -171,7 +171,7 @@ struct Sums {
     seen: PartialSum,
     /// The variance of what was seen, by how much single requests differ from the ratio of all.
     scatter: f64,
-    /// Of what was seen, time in requests that were seen on several threads.
+    /// The part of the seen time in requests that were seen on several threads.
     several_ns: f64,
     /// The same of endpoints for which two groups of threads work: work was handed over.
     groups_ns: f64,
@@ -182,10 +182,10 @@ struct Sums {
 /// Wall time by group of threads, which are numbered.
 type Groups = BTreeMap<NameId, f64>;
 
-/// What ratios are judged by, besides their errors.
+/// The criteria for ratios, in addition to their errors.
 #[derive(Clone, Copy, Debug)]
 struct Judge {
-    /// What a sample weighs that might have been taken where none was.
+    /// The weight of a sample that was possible but not taken.
     unseen: f64,
     /// Deviations of so many standard errors are chance.
     errors: f64,
@@ -210,7 +210,7 @@ struct Row {
     /// A request without a latency that was seen for so long has not ended.
     unended_ns: u64,
     sums: Sums,
-    /// Several requests have the same ids: what is seen of one says nothing of a single request.
+    /// Several requests have the same ids, so samples cannot be assigned to a single request.
     reuses_ids: bool,
     virtual_ns: f64,
     groups: Groups,
@@ -418,14 +418,14 @@ impl Profile {
         rows.filter(|(_, row)| row.sums.latency_ns > 0.0).collect()
     }
 
-    /// Adds what samples saw. The rest is time in scopes whose request is not known.
+    /// Adds the samples' time. Time outside of rows is in scopes with unknown requests.
     fn add_seen(&self, rows: &mut BTreeMap<Option<NameId>, Row>) -> Groups {
         let mut roots = RequestRoots::of(self);
         let filter = WallFilter::default();
         for wall in self.wall(&filter) {
             roots.see(&wall);
         }
-        // The shortest of the intervals: what is unknown may be of any of them.
+        // The shortest of the intervals, as unknown time may be of any row.
         let shortest = rows.values().map(|row| row.interval);
         let shortest = shortest.min_by_key(|interval| interval.to_ns);
         let groups = self.thread_groups();
@@ -477,7 +477,7 @@ impl Profile {
         }
         for (endpoint, row) in rows {
             let count = counts.get(endpoint).copied().unwrap_or(0.0);
-            // A single request tells nothing of others.
+            // A single request says nothing about others.
             row.sums.scatter *= match count > 1.0 {
                 true => count / (count - 1.0),
                 false => 0.0,
@@ -493,7 +493,7 @@ impl Profile {
         threads.map(group).collect()
     }
 
-    /// Adds the part of some wall time that is compared; tells how much that is.
+    /// Adds the part of some wall time that is compared, and returns its amount.
     fn add_part(&self, row: &mut Row, wall: &Wall<'_>, group: NameId, on_several: bool) -> f64 {
         let part = row.interval.part_of(wall);
         if part <= 0.0 {
@@ -512,7 +512,7 @@ impl Profile {
         ns
     }
 
-    /// What a sample weighs that might have been taken.
+    /// The weight of a sample that was possible but not taken.
     fn unseen(&self) -> f64 {
         let [of_platform, of_virtual] = self.heaviest_looks();
         let interval = self.info.interval_ns as f64;

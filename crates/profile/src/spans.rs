@@ -1,4 +1,4 @@
-//! Spans inside of requests whose beginning and end were told.
+//! Spans with times inside of requests.
 
 /// A span inside of a request, which has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub struct Safepoint {
     pub time_ns: u64,
     /// Its number.
     pub id: u64,
-    /// What the JVM stopped for; an empty name if that is not known.
+    /// The operation of the JVM; an empty name if unknown.
     pub operation: NameId,
     /// Until all threads had stopped.
     pub reaching_ns: u64,
@@ -20,7 +20,7 @@ pub struct Safepoint {
     pub operation_ns: u64,
     /// Java threads.
     pub threads: u64,
-    /// Of these, threads that ran when it was asked for.
+    /// Threads among them that ran when the safepoint was requested.
     pub running: u64,
     /// How many it stands for; of more than one, times are sums.
     pub count: u64,
@@ -36,8 +36,8 @@ impl Safepoint {
     }
 }
 
-/// From when to when all threads stood still, in order; what overlaps is one. Of several safepoints
-/// that are told together it is not known when they were.
+/// The times in which all threads were stopped, in order, with overlaps merged. Safepoints that
+/// share one event have no known times.
 pub(crate) fn standing(safepoints: &[Safepoint], stretches: &Stretches) -> Vec<(u64, u64)> {
     let single = safepoints.iter().filter(|stop| stop.count <= 1);
     let single = single.map(|stop| {
@@ -59,7 +59,7 @@ pub(crate) fn standing(safepoints: &[Safepoint], stretches: &Stretches) -> Vec<(
     merged
 }
 
-/// From when on threads are late, if the recording was not told anything else.
+/// The default threshold for late threads.
 const LATE_NS: u64 = 1_000_000;
 
 /// How long others have to wait before threads are looked for that are late, by a recording's
@@ -89,13 +89,13 @@ pub struct Late {
     pub duration_ns: u64,
     /// The safepoint's number.
     pub safepoint: u64,
-    /// What the JVM stopped for.
+    /// The operation of the JVM.
     pub operation: NameId,
     /// The thread.
     pub thread: ThreadId,
     /// Where it was; `None` if that was not seen.
     pub node: Option<NodeId>,
-    /// What it did.
+    /// Its state.
     pub state: NameId,
     /// Its part of the time to the safepoint.
     pub held_ns: u64,
@@ -109,7 +109,7 @@ mod tests {
     use crate::builder::Builder;
 
     #[test]
-    fn threads_are_late_after_what_the_recording_was_told() {
+    fn late_threshold_comes_from_the_recording() {
         let after = |options: &str| {
             let mut builder = Builder::default();
             builder.info.options = options.to_owned();

@@ -1,5 +1,5 @@
-//! Stretches of time that a recording tells one by one, such as pauses: when, how long, and what
-//! else is known. Knows no kind of them; how reports speak of each is [`StretchKind::words`].
+//! Stretches of time with single events, such as pauses: time, duration and fields. It knows no
+//! kind of them. [`StretchKind::words`] has the words of reports.
 
 use crate::names::NameId;
 use crate::sample::ThreadId;
@@ -14,7 +14,7 @@ pub struct Stretch {
     pub time_ns: u64,
     /// How long it lasted.
     pub duration_ns: u64,
-    /// What else is known, as [`StretchKind::labels`] call it.
+    /// Other fields, in the order of [`StretchKind::labels`].
     pub facts: Vec<Fact>,
 }
 
@@ -36,7 +36,7 @@ impl Stretch {
     }
 }
 
-/// What is known of a stretch.
+/// A field of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// A text.
@@ -88,7 +88,7 @@ impl Stretches {
     }
 }
 
-/// What reports say of all stretches of a kind together.
+/// Reports' summary of all stretches of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StretchSum {
     /// How many.
@@ -102,7 +102,7 @@ pub struct StretchSum {
 }
 
 impl StretchSum {
-    /// Sums some up; `None` if there are none.
+    /// The sum of some; `None` without any.
     #[must_use]
     pub fn of(stretches: &[Stretch]) -> Option<StretchSum> {
         let mut lengths: Vec<u64> = stretches.iter().map(|it| it.duration_ns).collect();
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(stretches.kinds().count(), KINDS.len());
         let stand = KINDS.iter().filter(|kind| kind.words.all_stand).count();
         assert_eq!(stretches.standing().count(), stand);
-        // What has no words is no stretch.
+        // A kind without words is not a stretch.
         type Request = dwell_jfr::kinds::told::Request;
         stretches.add::<Request>(Stretch::new(1, 1));
         assert_eq!(stretches.of::<Request>(), []);

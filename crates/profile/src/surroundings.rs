@@ -1,4 +1,4 @@
-//! What the JVM's compilers, the control group and the machine did over time.
+//! The JVM's compilers, the control group and the machine over time.
 
 use crate::names::NameId;
 
@@ -11,7 +11,7 @@ pub struct Throttled {
     pub duration_ns: u64,
     /// Periods of the group in it.
     pub periods: u64,
-    /// Of these, periods in which the quota was used up.
+    /// Periods among them in which the quota was used up.
     pub throttled: u64,
     /// How long threads were held back, all together.
     pub throttled_ns: u64,
@@ -30,7 +30,7 @@ pub struct Compilation {
     pub level: u64,
 }
 
-/// What the JVM counted of its compilers in a part of the time.
+/// The JVM's counters of its compilers, over a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compilers {
     /// From when, nanoseconds since the Unix epoch.
@@ -45,7 +45,7 @@ pub struct Compilers {
     pub wasted: u64,
 }
 
-/// What all processes used, in a part of the time, of the processors that the process may run on.
+/// Time that all processes used, in a period, on the processors of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// From when, nanoseconds since the Unix epoch.

@@ -10,7 +10,7 @@ pub const NO_SYMBOL: &str = "[no symbol]";
 /// A longer name is left as it is: demangling may take long, and no compiler made it.
 const MANGLED_MAX: usize = 4096;
 
-/// The readable name and what is left to tell of it (see [`crate::Method::descriptor`]).
+/// The readable name and the remaining detail (see [`crate::Method::descriptor`]).
 ///
 /// Functions without a symbol are recorded by address; each address would be a function of its own.
 /// They are put together per library, and the address becomes the descriptor.
@@ -45,7 +45,7 @@ fn demangled(name: &str) -> Option<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Some(format!("{rust:#}"));
     }
-    // What the compiler cloned ("name.isra.0") is the same function to a reader.
+    // A clone of the compiler ("name.isra.0") is the same function to a reader.
     let whole = name.split('.').next()?;
     let options = DemangleOptions::new().no_params().no_return_type();
     let symbol = Symbol::new(whole.as_bytes()).ok()?;

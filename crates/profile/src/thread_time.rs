@@ -1,5 +1,5 @@
-//! What the kernel says of threads that were sampled: their time on a processor, the time they were
-//! ready and had none, and how often they got one.
+//! The kernel's account of sampled threads: their time on a processor, the time they were ready
+//! without one, and how often they got one.
 
 use crate::sample::ThreadId;
 
@@ -10,7 +10,7 @@ pub struct ThreadTime {
     pub thread: ThreadId,
     /// When it was accounted for first, in nanoseconds since the Unix epoch.
     pub since_ns: u64,
-    /// Of which time the rest tells.
+    /// The period that the other fields cover.
     pub duration_ns: u64,
     /// On a processor.
     pub cpu_ns: u64,

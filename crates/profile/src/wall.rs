@@ -1,5 +1,5 @@
-//! Wall time: what threads did or waited for, made of looks at those that did not run and of the
-//! samples of CPU time of those that did.
+//! Wall time: the activities and waits of threads, from wall-clock samples of waiting threads and
+//! from CPU samples of running ones.
 
 use crate::allocations::Allocation;
 use crate::extent::{Extent, Window};
@@ -19,14 +19,14 @@ const ONLY_CONTEXT: &str = "filter=context";
 /// Which wall time, or which CPU time, is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WallFilter {
-    /// Causes; none: all. CPU time has none.
+    /// Causes; empty for all. CPU time has no cause.
     pub causes: Vec<String>,
     /// Names of threads, `*` for anything; none: all.
     pub thread: Option<String>,
     /// Endpoints that threads worked for, `*` for anything; none: all, and what was for none.
     pub endpoint: Option<String>,
-    /// Only what was at this time of the recording, in nanoseconds, or later. What lasts counts in
-    /// part: see [`Window::part`].
+    /// The beginning of the window in the recording, in nanoseconds. An event with a duration
+    /// counts in part: see [`Window::part`].
     pub from_ns: Option<u64>,
     /// Only what was before.
     pub to_ns: Option<u64>,
@@ -43,13 +43,13 @@ pub struct Wall<'p> {
     pub thread: ThreadId,
     /// Where.
     pub node: NodeId,
-    /// What it did or waited for.
+    /// Its activity, or the cause of its wait.
     pub cause: &'p str,
     /// On what it waited, in words.
     pub detail: Option<NameId>,
     /// The request that the thread worked for.
     pub context: Option<ContextId>,
-    /// Who had what it waited for, and where that one was.
+    /// The owner of the lock that it waited for, and the owner's stack.
     pub owner: Option<(ThreadId, Option<NodeId>)>,
     /// How much; its samples are looks.
     pub weight: Weight,
@@ -134,7 +134,7 @@ impl<'p> Wall<'p> {
         }
     }
 
-    /// The part in a window; `None` if there is none.
+    /// The part in a window; `None` outside of it.
     fn within(self, window: &Window) -> Option<Wall<'p>> {
         let extent = window.overlap(self.extent())?;
         Some(Wall {
@@ -198,7 +198,7 @@ impl Profile {
         self.allocations.iter().filter(is_wanted)
     }
 
-    /// What `filter` says of each thread and of each context.
+    /// The decision of `filter` for each thread and each context.
     pub(crate) fn wanted<'p>(&self, filter: &'p WallFilter) -> Wanted<'p> {
         let threads = 0..self.threads.len() as u32;
         let contexts = 0..self.contexts.len() as u32;
@@ -215,13 +215,13 @@ impl Profile {
     fn window(&self, filter: &WallFilter) -> Window {
         let at = |since_ns: u64| self.info.start_ns.saturating_add(since_ns);
         Window {
-            // What is said to be before the beginning is of the beginning.
+            // A time before the beginning becomes the beginning.
             from_ns: filter.from_ns.filter(|ns| *ns > 0).map_or(0, at),
             to_ns: filter.to_ns.map_or(u64::MAX, at),
         }
     }
 
-    /// For each sample whether its time is part of the wall time.
+    /// For each sample, whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.is_of_requests();
@@ -330,8 +330,8 @@ impl Profile {
         sums
     }
 
-    /// The innermost frame of the program below `node`: the first managed method that is
-    /// not the runtime's, or, if there is none, the first one.
+    /// The innermost frame of the program below `node`: the first managed method outside of the
+    /// runtime, otherwise the first method.
     #[must_use]
     pub fn place(&self, node: NodeId) -> Option<String> {
         let mut first = None;
@@ -352,7 +352,7 @@ impl Profile {
     }
 }
 
-/// The name of a group of threads: what the names of a pool's threads have in common.
+/// The name of a group of threads: the common part of the names of a pool's threads.
 #[must_use]
 pub fn group_of(thread: &str) -> String {
     let mut group = String::new();
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_time_is_what_ran_and_what_waited() {
+    fn wall_time_sums_running_and_waiting() {
         let row = |cause: &str, sum, looks| (cause.to_owned(), sum, looks);
         let all = sums(&WallFilter::default());
         assert_eq!(
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_is_part_of_the_wall_time() {
+    fn running_samples_are_part_of_wall_time() {
         assert_eq!(profile().samples_in_wall(), [true, true]);
         let mut builder = text_art::builder("a.A.x");
         builder.info.options = "start,filter=context".to_owned();
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_tick_that_came_late_is_no_sort_of_looks() {
+    fn single_late_tick_makes_no_new_kind_of_looks() {
         let look = |weight_ns, count| Look {
             weight_ns,
             count,

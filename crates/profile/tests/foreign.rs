@@ -236,7 +236,7 @@ fn execution_samples_of_a_wall_clock_are_no_cpu_time() {
 }
 
 #[test]
-fn samples_of_two_clocks_in_one_event_are_told_by_state() {
+fn samples_of_two_clocks_are_separated_by_state() {
     let mut recording = recording();
     asleep(&mut recording);
     // Of CPU time are those without a state.
@@ -262,7 +262,7 @@ fn events_that_are_no_clock_are_named() {
 }
 
 #[test]
-fn samples_without_any_stack_are_told() {
+fn samples_without_stacks_are_reported() {
     let warnings = |without: usize| {
         let mut recording = recording();
         for sample in recording.samples.iter_mut().take(without) {
@@ -304,7 +304,7 @@ fn sleeping_threads_of_an_unknown_recorder_are_a_wall_clocks() {
 
 /// The JDK's samples have no weights, whatever ddprof says of its own.
 #[test]
-fn ddprof_beside_the_jdks_recorder_is_read_first() {
+fn ddprof_takes_precedence_over_the_jdks_recorder() {
     let mut recording = recording();
     for sample in recording.samples.iter_mut().skip(3) {
         sample.kind = SampleKind::DatadogCpu;
@@ -464,7 +464,7 @@ fn looks_in_a_row_of_async_profiler_last_as_long() {
 }
 
 #[test]
-fn without_an_interval_looks_are_told_and_not_weighed() {
+fn looks_without_interval_are_reported_unweighted() {
     let mut recording = recording();
     on_the_wall(&mut recording, SampleKind::WallClock, 3);
     let profile = Profile::from_recording(recording);
@@ -518,10 +518,10 @@ fn loaded_classes_have_names_loaders_and_times() {
     assert_eq!(profile.standing(), [], "other threads went on");
 }
 
-/// Samples of CPU time that the JDK's recorder could not take are lost to a profile of such
-/// samples, and to one that has nothing else.
+/// Lost samples of the JDK's recorder count as losses of a profile of CPU samples, and of a profile
+/// without other data.
 #[test]
-fn samples_that_the_jdk_has_lost_are_told() {
+fn samples_lost_by_the_jdk_are_reported() {
     let lost = |samples| {
         let fields = [("lostSamples", Value::Int(samples))];
         event("jdk.CPUTimeSamplesLost", &fields)

@@ -1,5 +1,5 @@
-//! Where owners of monitors were when waits began, read from a recording: classes have that, and
-//! the rest that is not known.
+//! Reads the places of monitors' owners at the beginning of waits. Each class has such places, and
+//! a part without a known owner.
 
 use dwell_jfr::FrameKind;
 use dwell_jfr::reader::{self, EventFilter, Recording};
@@ -57,7 +57,7 @@ fn stack(chunk: &mut ChunkWriter, key: u64, class: &str, name: &str) -> StackId 
 }
 
 #[test]
-fn owners_are_told_by_their_methods_and_by_who_waited() {
+fn owners_are_grouped_by_method_and_waiter() {
     let mut chunk = writer();
     let (waiter, owner) = (
         thread(&mut chunk, "w-1", 1),

@@ -1,5 +1,5 @@
-//! Recordings written by this project's writer, read back and turned into profiles: what a profile
-//! keeps of them.
+//! Recordings written by this project's writer, read back and turned into profiles, with the data
+//! that a profile keeps.
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
@@ -24,7 +24,8 @@ fn read(mut chunk: ChunkWriter) -> Recording {
     let mut file = chunk.flush(30_000_000_000);
     let header = chunk.header();
     file[..header.len()].copy_from_slice(&header);
-    // Only what a profile says it is made of: what it needs besides would be missed here.
+    // Only the events that a profile names as its sources. Another event that it needs would be
+    // missing here.
     let options = reader::Options {
         events: reader::EventFilter::Only(EVENTS),
         ..reader::Options::default()
@@ -44,7 +45,7 @@ fn thread(name: &str, tid: i64) -> ThreadInfo<'_> {
 }
 
 #[test]
-fn of_several_looks_at_objects_the_last_one_counts() {
+fn last_check_of_live_objects_counts() {
     let mut chunk = writer();
     let main = chunk.thread(1, &thread("main", 1));
     let frame = FrameRef {
@@ -113,7 +114,7 @@ fn of_several_looks_at_objects_the_last_one_counts() {
 }
 
 #[test]
-fn allocations_are_told_by_class_thread_and_endpoint() {
+fn allocations_are_summed_by_class_thread_and_endpoint() {
     let mut chunk = writer();
     let main = chunk.thread(1, &thread("main", 1));
     let frame = FrameRef {
@@ -185,7 +186,7 @@ fn allocations_are_told_by_class_thread_and_endpoint() {
 
 const SYNC: &str = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
 
-/// Two waits for a monitor by events, and looks at waits for it and for others.
+/// Two waits for a monitor by events, and wall-clock samples of waits for it and for others.
 fn recording_of_locks() -> ChunkWriter {
     let mut chunk = writer();
     let [main, owner] = [("main", 1), ("owner-7", 2)].map(|(name, id)| {
@@ -248,7 +249,7 @@ fn recording_of_locks() -> ChunkWriter {
 
 /// Monitors by events, other locks by looks, and each wait once.
 #[test]
-fn waits_for_locks_are_of_events_and_of_the_looks_that_no_event_tells() {
+fn lock_waits_combine_events_and_uncovered_looks() {
     let profile = Profile::from_recording(read(recording_of_locks()));
     let rows = profile.lock_classes();
     let told: Vec<_> = (rows.iter())
@@ -325,7 +326,7 @@ fn native_names_are_made_readable() {
         stacks(&profile),
         [[unknown, unknown, run, "a.A._ZN3foo3barEv"]]
     );
-    // So that what the thread is for can be told from its stack.
+    // A stack that shows the purpose of the thread.
     assert_eq!(profile.sample_roles(), [dwell_profile::Role::Gc]);
     let descriptors: Vec<&str> = profile
         .methods()
@@ -428,7 +429,7 @@ fn keeps_samples_with_their_weights_threads_and_stacks() {
 }
 
 #[test]
-fn a_failed_walk_is_kept_and_told() {
+fn failed_walk_is_kept_with_its_reason() {
     let profile = Profile::from_recording(read(full()));
     let failures = profile.failures();
     assert_eq!(failures.len(), 1);
@@ -440,7 +441,7 @@ fn a_failed_walk_is_kept_and_told() {
 }
 
 #[test]
-fn reads_what_a_recording_says_about_itself() {
+fn recording_info_is_read() {
     let mut chunk = full();
     chunk.event(&Event::Recording {
         ticks: 1,

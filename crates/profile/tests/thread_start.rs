@@ -1,4 +1,4 @@
-//! The outermost frames of threads in a C library without symbols: what a profile makes of them.
+//! The outermost frames of threads in a C library without symbols, in a profile.
 
 use dwell_jfr::FrameKind as JfrKind;
 use dwell_jfr::ThreadState;

@@ -30,7 +30,7 @@ impl Function {
     }
 }
 
-/// What a pointer-sized slot holds once the library is loaded.
+/// The content of a pointer-sized slot once the library is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The address of another library's symbol.
@@ -141,7 +141,7 @@ impl Image {
         function.contains(address).then_some(function)
     }
 
-    /// What the slot at `address` holds after loading.
+    /// The content of the slot at `address` after loading.
     #[must_use]
     pub fn slot(&self, address: u64) -> Option<&Slot> {
         self.slots.get(&address)

@@ -1,9 +1,8 @@
 //! `handler-graph`: proves on the built library that signal handlers reach nothing forbidden.
 //!
-//! Follows calls, tail calls and taken addresses from each handler through the machine code. What
-//! is reached must be neither allocating nor panicking nor locking; imports, system calls and
-//! indirect calls must be on the lists in [`rules`]. Must not be lenient: what it cannot decide is
-//! a problem.
+//! Follows calls, tail calls and taken addresses from each handler through the machine code.
+//! Reached code must not allocate, panic or lock. Imports, system calls and indirect calls must be
+//! on the lists in [`rules`]. Must not be lenient: an undecidable place is a problem.
 
 mod image;
 mod rules;

@@ -1,4 +1,5 @@
-//! What handlers may and may not reach. Every entry is a reviewed decision with its reason.
+//! The calls that handlers may and may not reach. Every entry is a reviewed decision with its
+//! reason.
 
 /// The lists a walk is judged by.
 #[derive(Clone, Debug)]
@@ -11,7 +12,7 @@ pub struct Rules {
     pub imports: Vec<&'static str>,
     /// System calls that may be made, by number.
     pub system_calls: Vec<(u32, &'static str)>,
-    /// Functions that may make indirect calls or jumps, and how many at most.
+    /// Functions that may make indirect calls or jumps, with their maximum number.
     pub indirect: Vec<(&'static str, usize)>,
     /// No reached function's name may contain one of these.
     pub forbidden: Vec<&'static str>,

@@ -11,7 +11,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What was reached and what is wrong with it.
+/// The reached functions and their problems.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Functions reached, each with the one it was reached from first.
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
     fn reach(&mut self, function: &'a Function, from: &str) {
         if let Entry::Vacant(entry) = self.report.reached.entry(key(function)) {
             entry.insert(from.to_owned());
-            // What lies behind a forbidden function is of no interest.
+            // Calls of a forbidden function do not matter.
             if self.forbidden_word(&function.name).is_none() {
                 self.queue.push(function);
             }
@@ -319,7 +319,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Functions of one name (monomorphised) are told apart by address.
+/// The address distinguishes functions of one name (monomorphised).
 fn key(function: &Function) -> String {
     format!("{} @{:#x}", function.name, function.start)
 }
@@ -367,7 +367,7 @@ fn is_move_elsewhere(i: &Instruction, register: Register) -> bool {
     matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Lea) && is_other
 }
 
-/// The constant in rax, as far as straight-line code tells.
+/// The constant in rax, as far as straight-line code shows it.
 fn track_rax(i: &Instruction, before: Option<u64>) -> Option<u64> {
     let writes_rax = i.op_count() > 0
         && i.op0_kind() == OpKind::Register

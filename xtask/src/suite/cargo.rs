@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What to run.
+    /// The program to run.
     pub path: PathBuf,
     /// The crate's folder, in which its tests expect to be.
     pub folder: PathBuf,
@@ -24,7 +24,7 @@ pub struct Case {
     pub program: Program,
     /// Its path in the program.
     pub test: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn test_programs_are_told_from_all_else_that_cargo_makes() {
+    fn test_programs_are_found_among_cargos_artifacts() {
         let artifact = |kind: &str, name: &str, test: bool| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/r/crates/wall/Cargo.toml",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a failure of a test means, and how it is run.
+/// How a test is run, and the meaning of its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Deterministic by construction: the same result in each run.

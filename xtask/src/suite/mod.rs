@@ -1,10 +1,10 @@
 //! `test`: every test of the repository, each by the rules of its kind. What `./test` runs.
 //!
-//! Tests are *exact* or *never* (one failure is red) or *measured* (alone on the machine; a failure
-//! is repeated once, after everything else, and a pass then is listed as unstable; examples are
-//! measured too, but tried beside other tests first). A Rust test
-//! says its kind by the beginning of its name; see [`kind`]. Must not install anything: `./test`
-//! does, before it.
+//! Tests are *exact*, *never* or *measured*. One failure of an exact or never test is red. Measured
+//! tests run alone on the machine. A failure is repeated once, at the end, and a pass then is
+//! listed as unstable. Examples are measured too, but first run in parallel with other tests. The
+//! name of a Rust test begins with its kind; see [`kind`]. Must not install anything: `./test` does
+//! that before.
 //!
 //! Read next: [`kind`], [`steps`] (what is not a Rust test), [`cargo`] (finds the Rust tests),
 //! [`rotation`] (which tests are left to another run), [`process`] (runs one),

@@ -1,4 +1,4 @@
-//! What `./test` is asked for. Pure.
+//! The options of `./test`. Pure.
 
 use anyhow::{Result, bail};
 

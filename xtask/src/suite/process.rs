@@ -1,5 +1,5 @@
-//! One test or command in a process of its own: with a limit of its time, its output in a file, and
-//! nothing of it left running afterwards.
+//! One test or command in a process of its own: with a time limit and its output in a file. It
+//! leaves no process running.
 //!
 //! It is the leader of a process group, which is killed when it is over: a test that hangs takes
 //! its JVMs with it.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself; whether it says that all is well.
+    /// With an exit code; true for 0.
     Exit(bool),
     /// It was killed after so long.
     TimedOut(Duration),
@@ -26,11 +26,11 @@ pub enum End {
 pub struct Ended {
     /// How.
     pub end: End,
-    /// What it took.
+    /// Its resources.
     pub took: Took,
 }
 
-/// What a test or a part took of the machine.
+/// The resources that a test or a part used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Took {
     /// From its begin to its end.
@@ -55,8 +55,7 @@ impl std::fmt::Display for Took {
     }
 }
 
-/// Runs a command to its end, or kills it and all of its group when `limit` is over. What it prints
-/// is in `log`.
+/// Runs a command to its end, or kills it and its group after `limit`. Its output is in `log`.
 ///
 /// # Errors
 /// A command that cannot be started, a file that cannot be made.
@@ -106,7 +105,7 @@ fn cpu_time(pid: u32) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / a_second)
 }
 
-/// Whether it ended by itself, within its time. Short processes are noticed at once.
+/// Waits until it ends. False if it exceeds its time. Detects the end of short processes at once.
 fn wait(pid: Pid, began: Instant, limit: Duration) -> Result<bool> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let mut pause = Duration::from_micros(500);
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn its_cpu_time_is_told_with_its_childrens() {
+    fn cpu_time_includes_the_childrens() {
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; sleep 0.3";
         let (ended, _) = shell(script, Duration::from_secs(60));
         let Took { time, cpu } = ended.took;
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hangs_is_killed_with_its_children() {
+    fn hanging_test_is_killed_with_its_children() {
         let limit = Duration::from_millis(300);
         let (ended, text) = shell("sleep 1000 & echo $!; echo said; wait", limit);
         assert_eq!(ended.end, End::TimedOut(limit));
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_running_does_not_outlive_its_test() {
+    fn background_process_ends_with_its_test() {
         let (ended, text) = shell("sleep 1001 & echo $!", Duration::from_secs(60));
         assert_eq!(ended.end, End::Exit(true));
         let pid = text.trim();

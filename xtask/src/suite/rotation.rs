@@ -1,16 +1,16 @@
 //! Tests that take turns in the gate: of each group one is run, the next one with the next commit,
 //! and all where everything is tried. Pure.
 //!
-//! In a group are those that take long and would be red together in most cases, as they ask the
-//! same code in different surroundings; what nothing else asks is in none.
+//! The tests of a group take long and would usually fail together, as they test the same code in
+//! different environments. A test with a unique subject is in no group.
 
 use anyhow::{Result, bail};
 
 /// The groups, by the names of the tests.
 const GROUPS: &[&[&str]] = &[
     &[
-        "e2e/alive: measured_bytes_alive_are_those_that_the_program_keeps",
-        "e2e/alive: measured_of_too_many_objects_some_stand_for_all",
+        "e2e/alive: measured_live_bytes_equal_the_kept_bytes",
+        "e2e/alive: measured_thinned_live_objects_stand_for_all",
     ],
     &[
         "e2e/collectors: never_does_serial_find_its_heap_broken",
@@ -23,124 +23,124 @@ const GROUPS: &[&[&str]] = &[
         "e2e/collectors: never_does_generational_shenandoah_find_its_heap_broken",
     ],
     &[
-        "e2e/endings: a_jvm_ends_as_it_would_without_us_while_snapshots_are_taken",
-        "e2e/endings: a_jvm_ends_as_it_would_without_us_while_handlers_walk",
-        "e2e/endings: a_jvm_ends_as_it_would_without_us_while_threads_wait_to_be_walked",
+        "e2e/endings: jvm_ends_normally_while_snapshots_are_taken",
+        "e2e/endings: jvm_ends_normally_while_handlers_walk",
+        "e2e/endings: jvm_ends_normally_while_threads_wait_to_be_walked",
     ],
     &[
-        "e2e/mono: another_profiler_may_sample_beside_us",
-        "e2e/mono: handlers_of_the_program_are_called_as_without_us",
+        "e2e/mono: another_profiler_may_sample_at_the_same_time",
+        "e2e/mono: handlers_of_the_program_still_run",
         "e2e/mono: stops_and_samples_meet_in_each_others_handlers",
     ],
     &[
         "e2e/accuracy: measured_shares_are_true_without_an_agent",
-        "e2e/accuracy: measured_c1_code_and_the_interpreter_are_told_apart",
-        "e2e/accuracy: measured_lines_that_c2_has_put_on_other_methods_are_put_right",
-        "e2e/accuracy: measured_phases_that_repeat_with_the_interval_do_not_deceive",
+        "e2e/accuracy: measured_c1_and_interpreter_frames_are_distinguished",
+        "e2e/accuracy: measured_lines_misplaced_by_c2_are_corrected",
+        "e2e/accuracy: measured_phases_in_step_with_the_interval_are_true",
     ],
     &[
-        "e2e/examples: measured_a_loop_that_keeps_the_jvm_from_stopping_is_named",
-        "e2e/examples: measured_the_thread_that_hurts_another_is_named_and_the_remedies_help",
+        "e2e/examples: measured_loop_that_delays_safepoints_is_named",
+        "e2e/examples: measured_culprit_thread_is_named_and_remedies_help",
     ],
     &[
         "e2e/limits: measured_attaching_makes_no_method_ids_of_all_classes",
-        "e2e/limits: measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb",
+        "e2e/limits: measured_attaching_with_20000_classes_adds_under_30_mb",
     ],
     &[
-        "e2e/safepoints: measured_a_thread_that_copies_much_is_told_to",
-        "e2e/safepoints: measured_a_thread_that_stands_at_safepoints_is_told_to",
-        "e2e/safepoints: measured_threads_that_have_no_processor_are_told_to",
+        "e2e/safepoints: measured_late_thread_in_array_copy_has_its_cause",
+        "e2e/safepoints: measured_stops_at_safepoints_have_their_cause",
+        "e2e/safepoints: measured_late_threads_without_processor_have_their_cause",
         "e2e/safepoints: measured_many_safepoints_are_summed_up",
         "e2e/safepoints: measured_safepoints_are_counted_without_symbols",
     ],
     &[
-        "e2e/stacks: measured_libraries_that_come_and_go_are_named_and_never_another_one",
-        "e2e/stacks: measured_samples_of_unloaded_classes_keep_class_method_and_line",
+        "e2e/stacks: measured_reloaded_libraries_have_their_own_names",
+        "e2e/stacks: measured_samples_of_unloaded_classes_keep_their_names",
     ],
     &[
         "e2e/teardown: measured_many_recordings_leave_nothing_behind",
         "e2e/teardown: measured_recordings_of_many_threads_leave_nothing_behind",
     ],
     &[
-        "e2e/throttled: measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts",
-        "e2e/throttled: measured_who_waits_for_a_quota_is_told_from_outside",
+        "e2e/throttled: measured_quota_waits_equal_the_kernels_count",
+        "e2e/throttled: measured_quota_waits_are_seen_from_outside",
     ],
     &[
         "e2e/vantages: measured_every_vantage_gives_the_same_stacks",
-        "e2e/vantages: measured_those_who_wait_give_as_many_samples",
+        "e2e/vantages: measured_waiting_threads_give_as_many_samples",
     ],
     &[
         "e2e/virtual_threads: \
-         measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works",
+         measured_virtual_threads_are_right_while_they_move",
         "e2e/virtual_threads: measured_threads_are_found_where_zgc_has_moved_them",
         "e2e/virtual_threads: measured_threads_in_scopes_have_their_time",
-        "e2e/virtual_threads: measured_unmounted_virtual_threads_have_their_time_and_its_cause",
+        "e2e/virtual_threads: measured_unmounted_virtual_threads_have_time_and_cause",
         "e2e/virtual_threads: \
-         measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent",
+         measured_unmounted_virtual_threads_are_seen_from_outside",
     ],
     &[
-        "e2e/weights: measured_a_recording_with_the_agent_from_the_start_adds_up_too",
+        "e2e/weights: measured_recording_from_jvm_start_adds_up",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_perf_events",
         "e2e/weights: measured_weights_add_up_to_the_cpu_time_with_timers",
         "e2e/weights: measured_threads_shorter_than_an_interval_are_there",
-        "e2e/weights: measured_threads_that_hardly_run_are_given_no_more_than_they_used",
+        "e2e/weights: measured_mostly_idle_threads_get_no_excess_weight",
     ],
     &[
         "e2e/allocations: \
-         measured_allocations_are_those_of_the_program_while_the_interval_adapts",
-        "e2e/allocations: measured_allocated_bytes_and_objects_are_those_of_the_program",
+         measured_allocations_are_true_while_the_interval_adapts",
+        "e2e/allocations: measured_allocated_bytes_and_objects_are_true",
         "e2e/allocations: measured_virtual_threads_allocate_in_their_own_name",
     ],
     &[
         "e2e/locks: measured_virtual_threads_wait_in_their_own_name",
-        "e2e/locks: measured_waits_for_locks_are_those_of_the_program",
-        "e2e/locks: measured_waits_that_are_too_many_stand_for_all",
+        "e2e/locks: measured_lock_waits_equal_the_programs",
+        "e2e/locks: measured_rate_limited_waits_stand_for_all",
     ],
     &[
-        "e2e/commands: measured_a_program_full_of_implicit_null_checks_is_counted_right",
-        "e2e/commands: measured_samplers_of_the_jdk_work_beside_us",
+        "e2e/commands: measured_implicit_null_checks_are_counted_right",
+        "e2e/commands: measured_samplers_of_the_jdk_work_during_recordings",
     ],
     &[
         "e2e/mono: measured_phases_have_their_shares_and_stacks_their_frames",
-        "e2e/mono: measured_who_waits_is_not_signalled_and_is_told_from_who_runs",
+        "e2e/mono: measured_waiting_threads_get_no_signals_and_their_cause",
     ],
     &[
-        "e2e/outside_records: measured_looks_tell_who_has_what_is_waited_for_without_an_agent",
-        "e2e/outside_records: measured_mounted_virtual_threads_have_their_names_without_an_agent",
+        "e2e/outside_records: measured_wall_samples_have_lock_owners_from_outside",
+        "e2e/outside_records: measured_mounted_virtual_threads_have_names_from_outside",
         "e2e/outside_records: measured_the_kernels_frames_are_there_without_an_agent",
     ],
     &[
-        "e2e/jmc: mission_control_sees_what_is_in_a_recording_of_several_chunks",
+        "e2e/jmc: mission_control_reads_recording_of_several_chunks",
         "e2e/jmc: mission_control_sees_virtual_threads",
         "e2e/jmc: mission_control_sees_hostile_names",
     ],
     &[
-        "e2e/libraries: so_it_is_with_every_collector_and_every_form_of_references",
-        "e2e/libraries: classes_are_told_with_their_jars_on_every_jdk",
+        "e2e/libraries: jars_are_read_with_every_collector_and_reference_form",
+        "e2e/libraries: classes_have_their_jars_on_every_jdk",
     ],
     &[
-        "e2e/mono: a_thread_held_in_the_handler_within_an_allocator_harms_nobody",
+        "e2e/mono: thread_held_in_handler_inside_allocator_is_harmless",
         "e2e/mono: compilers_start_under_a_thousand_signals_a_second",
         "e2e/mono: the_heap_stays_right_under_all_suspend_modes",
     ],
     &[
-        "e2e/teardown: after_a_stop_nothing_is_at_work_whatever_the_walk",
-        "e2e/commands: after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left",
+        "e2e/teardown: stopped_recording_leaves_no_activity",
+        "e2e/commands: stopped_recording_leaves_no_thread_descriptor_or_timer",
     ],
     &[
         "e2e/blocking: waits_of_java_end_when_they_are_over",
-        "e2e/blocking: with_timers_bare_system_calls_are_not_interrupted_either",
+        "e2e/blocking: bare_system_calls_with_timers_are_not_interrupted",
     ],
     &[
         "jfr/jdk_tools: hostile_names_do_not_stop_the_tools",
         "jfr/jdk_tools: summary_and_print_show_every_event_after_every_flush",
-        "jfr/jdk_tools: the_consumer_api_reads_what_was_written",
+        "jfr/jdk_tools: consumer_api_reads_written_file",
         "jfr/jdk_tools: chunks_in_a_row_and_clocks_of_any_rate_lose_nothing",
     ],
     &[
-        "jfr/jmc: mission_control_sees_what_was_written",
+        "jfr/jmc: mission_control_reads_written_file",
         "jfr/jmc: hostile_names_do_not_stop_mission_control",
-        "jfr/jmc: mission_control_reads_chunks_in_a_row_whatever_their_clock",
+        "jfr/jmc: mission_control_reads_chunks_with_different_clocks",
     ],
     &[
         "signal/interrupted_timer: calls_notice_nothing_of_timers",
@@ -152,23 +152,23 @@ const GROUPS: &[&[&str]] = &[
         "signal/anywhere_perf: a_thread_may_be_anywhere_when_a_perf_event_signals",
     ],
     &[
-        "e2e/files: measured_after_kill_9_all_but_the_last_second_is_there",
+        "e2e/files: measured_kill_9_loses_the_last_second_only",
         "e2e/files: measured_chunks_change_without_losing_a_sample",
         "e2e/files: \
-         measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room",
+         measured_full_disk_is_reported_once_and_recording_resumes",
     ],
     &[
-        "e2e/safepoints: measured_the_thread_that_all_others_wait_for_is_named_with_its_stack",
-        "e2e/safepoints: measured_safepoints_are_those_that_the_jvm_logs",
+        "e2e/safepoints: measured_thread_that_delays_safepoints_has_its_stack",
+        "e2e/safepoints: measured_safepoints_equal_the_jvms_log",
     ],
     &[
         "e2e/intervals: measured_busy_threads_run_or_wait_for_a_processor",
-        "e2e/intervals: measured_pauses_of_the_collector_are_those_that_it_logs",
+        "e2e/intervals: measured_pauses_equal_the_collectors_log",
     ],
     &[
-        "e2e/stacks: measured_a_limit_of_depth_cuts_and_says_so",
+        "e2e/stacks: measured_depth_limit_marks_cut_stacks",
         "e2e/stacks: measured_stacks_of_1200_frames_are_complete",
-        "e2e/stacks: measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier",
+        "e2e/stacks: measured_virtual_threads_have_weights_and_carrier_stacks",
     ],
     &[
         "e2e/stubs: never_stub_loses_its_caller_by_default",
@@ -186,10 +186,10 @@ const GROUPS: &[&[&str]] = &[
         "e2e/stubs: never_stub_loses_its_caller_without_an_agent",
     ],
     &[
-        "e2e/wall: measured_only_threads_that_work_for_a_request_are_looked_at",
-        "e2e/wall: measured_threads_that_wait_for_memory_are_told_to",
+        "e2e/wall: measured_only_threads_with_requests_are_sampled",
+        "e2e/wall: measured_waits_for_memory_have_their_cause",
         "e2e/wall: measured_ten_thousand_threads_have_their_time",
-        "e2e/wall: measured_threads_that_work_are_looked_at_however_many_rest",
+        "e2e/wall: measured_busy_threads_are_sampled_among_many_idle_ones",
     ],
 ];
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_group_one_is_run_and_all_have_their_turn() {
+    fn one_test_of_each_group_runs_in_turn() {
         let names = all();
         let mut ran = BTreeSet::new();
         for turn in 100..106 {
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_in_two_groups_or_alone() {
+    fn groups_are_disjoint_and_have_two_tests() {
         let names = all();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         assert!(GROUPS.iter().all(|group| group.len() > 1));
     }
 
     #[test]
-    fn a_test_that_is_gone_is_told() {
+    fn absent_test_of_a_group_is_reported() {
         let names = all();
         let error = left_out(&names[1..], 1).unwrap_err().to_string();
         assert!(error.contains(&names[0]), "{error}");

@@ -1,5 +1,5 @@
-//! The order of a run: what is exact or must never happen first, several at a time; then what is
-//! measured, alone; then once more what failed of that.
+//! The order of a run: exact and never tests first, several at a time. Then measured tests, alone.
+//! Then the failed ones of those once more.
 
 use super::cargo::{self, Case, Program};
 use super::kind::Kind;
@@ -17,14 +17,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Crates whose tests start JVMs take longest: first, so that nobody waits for them at the end.
+/// Crates whose tests start JVMs and take longest. They are first, so that they do not delay the
+/// end.
 const FIRST: [&str; 5] = ["e2e/", "cli/", "attach/", "signal/", "jfr/"];
 
-/// What a run needs to know everywhere.
+/// The state of a run.
 struct Suite {
     root: PathBuf,
     options: Options,
-    /// Outputs, and what tests leave behind; made anew for each run.
+    /// Outputs, and files that tests leave behind. Each run begins with an empty folder.
     folder: PathBuf,
     /// Temporary files of tests: short paths, which other users may pass.
     scratch: PathBuf,
@@ -35,7 +36,7 @@ struct Suite {
     number: AtomicUsize,
 }
 
-/// What is run beside others of its sort.
+/// A unit of the parallel run.
 enum Job<'a> {
     Case(&'a Case),
     Part(&'a Part),
@@ -53,7 +54,7 @@ impl Job<'_> {
 /// Runs everything that is asked for; true if the run is green.
 ///
 /// # Errors
-/// What prevents a run: a repository that does not compile, no place for the outputs.
+/// Reasons that prevent a run: a repository that does not compile, no place for the outputs.
 pub fn run(options: &Options) -> Result<bool> {
     let suite = Suite::new(crate::repository(), options.clone())?;
     let outcome = suite.run();
@@ -134,7 +135,7 @@ impl Suite {
     /// The Rust tests that are asked for, in the order in which they are run.
     fn find(&self) -> Result<Vec<Case>> {
         let began = Instant::now();
-        // What clippy refuses is built without it, so that the tests say what they have to say.
+        // Without clippy's errors, so that the tests still run.
         let programs: Vec<Program> = cargo::build(&self.root, &steps::linting())
             .or_else(|_| cargo::build(&self.root, &[]))?;
         if !self.options.list {
@@ -208,7 +209,7 @@ impl Suite {
         )
     }
 
-    /// A script of the repository by its place in it, all else by its name.
+    /// The path of a script of the repository; other programs by their names.
     fn program(&self, name: &str) -> PathBuf {
         if name.contains('/') {
             self.root.join(name)
@@ -282,7 +283,7 @@ impl Suite {
         self.ran(case.name(), case.kind, command, limit, outcome)
     }
 
-    /// Repeats of these what was measured and failed, each alone, with all else over.
+    /// Repeats the measured jobs that failed, each alone, after all others.
     fn repeat(&self, jobs: &[Job<'_>], account: &mut Account) {
         let names: Vec<String> = account.to_repeat().iter().map(|r| r.name.clone()).collect();
         for job in jobs.iter().filter(|job| names.contains(&job.name())) {
@@ -373,7 +374,7 @@ impl Suite {
         }
     }
 
-    /// What tests are told: where their files go, which JDKs are asked for, whose turn it is.
+    /// The environment of tests: the folder for their files, the selected JDKs, the turn.
     fn environment(&self, command: &mut Command, name: &str, scratch: &Path) {
         command
             .env("TMPDIR", scratch)
@@ -415,7 +416,7 @@ fn failure(why: &str) -> Outcome {
     }
 }
 
-/// A name without what a file system, or a shell, minds.
+/// A name without characters that are special to a file system or a shell.
 fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     name.chars().map(plain).collect()
@@ -427,7 +428,7 @@ fn keep_files(from: &Path, to: &Path) {
     if is_empty || fs::create_dir_all(to).is_err() {
         return;
     }
-    // Sockets and pipes are passed over, with a complaint that nobody needs.
+    // cp skips sockets and pipes. Its complaint about them is of no use.
     let _ = Command::new("cp").arg("-r").arg(from).arg(to).output();
 }
 
@@ -464,7 +465,7 @@ fn tell(what: &str, took: Duration, words: &str) {
     let _ = std::io::stdout().flush();
 }
 
-/// Failures are told when they happen, and whole at the end.
+/// Prints a failure when it happens. The end of the run repeats all of them.
 fn tell_failed(ran: &Ran) {
     if let Outcome::Failed { why, .. } = &ran.outcome {
         println!("failed: {} [{}]: {why}", ran.name, ran.kind);

@@ -1,4 +1,4 @@
-//! What is run beside the Rust tests: checks of the sources, chaos, the viewer's own tests.
+//! The steps in addition to the Rust tests: checks of the sources, chaos, the viewer's own tests.
 
 use super::cargo;
 use super::kind::Kind;
@@ -25,7 +25,7 @@ pub enum Count {
 pub struct Part {
     /// As people call it.
     pub name: &'static str,
-    /// What its failure means.
+    /// The meaning of its failure.
     pub kind: Kind,
     /// Program and arguments, run in the repository's root.
     pub command: Vec<String>,
@@ -45,8 +45,8 @@ fn part(name: &'static str, count: Count, command: &str) -> Part {
     }
 }
 
-/// Checks of the sources, and builds that the Rust tests want: what is run before these are built,
-/// what beside that (it builds into folders of its own), and what after.
+/// Checks of the sources, and builds for the Rust tests: the steps before the build of these, the
+/// steps during it (they build into their own folders), and the steps after it.
 #[must_use]
 pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     let mut fuzz = part(
@@ -54,9 +54,9 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
         Count::One,
         "cargo check --quiet --manifest-path fuzz/Cargo.toml --bins",
     );
-    // What is only checked needs no engine to be linked to, which takes long to build.
+    // A check needs no linked engine, which takes long to build.
     fuzz.variables = vec![("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a".to_owned())];
-    // Clippy compiles what it looks at: these are the test programs, and nothing is built twice.
+    // Clippy compiles the test programs that it checks, so they are built once.
     let mut lints = part(LINTS, Count::One, "cargo");
     lints.command.extend(cargo::BUILD.map(str::to_owned));
     lints.variables = linting();
@@ -78,8 +78,8 @@ pub fn before() -> (Vec<Part>, Vec<Part>, Vec<Part>) {
     (first, beside, vec![examples])
 }
 
-/// What has cargo compile the workspace's own crates by clippy, each warning an error, as
-/// `cargo clippy -- -D warnings` sets it, with the code made as well.
+/// The variables by which cargo compiles the workspace's own crates with clippy, each warning an
+/// error, as `cargo clippy -- -D warnings` does, and also generates code.
 #[must_use]
 pub fn linting() -> Vec<(&'static str, String)> {
     vec![
@@ -91,8 +91,8 @@ pub fn linting() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is run beside the Rust tests that are not measured. `turn` makes each commit's chaos
-/// another one.
+/// The steps that run in parallel with the exact Rust tests. `turn` makes the chaos of each commit
+/// different.
 #[must_use]
 pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     let mut chaos = if all {
@@ -107,7 +107,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         .command
         .extend(["--seed".to_owned(), turn.to_string()]);
     chaos.kind = Kind::Never;
-    // Shares of short recordings. Nearly always they are right beside other tests too; alone else.
+    // Shares of short recordings. They are nearly always right in parallel with other tests;
+    // otherwise they are repeated alone.
     let mut examples = part("examples", Count::One, "examples/check");
     examples.kind = Kind::Measured;
     let target =
@@ -129,7 +130,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             &format!("npm --prefix viewer run --silent {script}"),
         )
     };
-    // The longest first, so that nobody waits for them at the end.
+    // The longest first, so that they do not delay the end.
     vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -141,6 +142,11 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             Count::One,
             "bench/faults --check",
         ),
+        part(
+            "records of measurements are published",
+            Count::One,
+            "bench/run --check",
+        ),
         graph("what signal handlers reach", "libdwell.so"),
         graph(
             "what they reach in Mono's module",
@@ -149,8 +155,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     ]
 }
 
-/// What the output of a part says. A command that fails without saying so in numbers has failed
-/// all the same, and one that ran no test has tested nothing.
+/// The outcome of a part by its output. A command that fails without numbers of failed tests has
+/// failed, and one without tests has tested nothing.
 #[must_use]
 pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
     let (passed, failed) = match count {

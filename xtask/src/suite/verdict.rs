@@ -1,4 +1,4 @@
-//! What the outcomes of a run mean: who is repeated, what is red, and what is said of it. Pure.
+//! The meaning of a run's outcomes: repeated tests, red results, and the report. Pure.
 
 use super::kind::Kind;
 use super::process::Took;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// More tests than these that pass only when repeated make a run red.
 pub const UNSTABLE_MAX: usize = 2;
 
-/// What came of one run of a test or a part.
+/// The outcome of one run of a test or a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All is well; so many tests, of which parts have more than one.
@@ -30,13 +30,13 @@ pub enum Outcome {
 pub struct Ran {
     /// As people call it: `e2e/wall: measured_sums`, `lints`.
     pub name: String,
-    /// What its failure means.
+    /// The meaning of its failure.
     pub kind: Kind,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What it said that it could not try, though it passed.
+    /// The parts that it could not try, although it passed.
     pub not_tried: Vec<String>,
-    /// What it took.
+    /// Its resources.
     pub took: Took,
     /// All that it printed.
     pub output: String,
@@ -49,7 +49,7 @@ pub struct Account {
     pub first: Vec<Ran>,
     /// Repetitions of measured tests that failed.
     pub again: Vec<Ran>,
-    /// What there was no time for.
+    /// The jobs without time.
     pub not_run: Vec<String>,
 }
 
@@ -61,8 +61,8 @@ pub fn kind_of_failure(kind: Kind, output: &str) -> Kind {
     if seen { Kind::Never } else { kind }
 }
 
-/// The lines of a test's output that tell what it could not try: a test says `skipped: WHY` if that
-/// is all of it, and `not tried: WHY` if it is a part.
+/// The lines of a test's output that name parts it could not try. A test prints `skipped: WHY` for
+/// the whole, and `not tried: WHY` for a part.
 #[must_use]
 pub fn said(output: &str) -> (Option<String>, Vec<String>) {
     let of = |tag: &'static str| {
@@ -98,7 +98,7 @@ impl Account {
         self.first.iter().filter(failed).filter(measured).collect()
     }
 
-    /// What counts of a test: its repetition, if there was one.
+    /// The decisive run of a test: its repetition, if it has one.
     fn counts<'a>(&'a self, ran: &'a Ran) -> &'a Ran {
         let again = self.again.iter().find(|again| again.name == ran.name);
         again.unwrap_or(ran)
@@ -142,8 +142,8 @@ impl Account {
         sums.failed == 0 && sums.passed > 0 && sums.unstable <= UNSTABLE_MAX
     }
 
-    /// The end of a run's output: what is slow, what was not tried, all failures whole, and the
-    /// sums. Who reads only the end knows what to mend.
+    /// The end of a run's output: slow and untried tests, all failures whole, and the sums. A
+    /// reader of the end alone knows what to fix.
     #[must_use]
     pub fn closing(&self) -> String {
         let mut text = String::new();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_never_happen_is_not_repeated_wherever_it_was_seen() {
+    fn never_failure_is_not_repeated_anywhere() {
         let kind = |output| kind_of_failure(Kind::Measured, output);
         assert_eq!(kind("--- JDK 17\nnever: a wrong stack\n"), Kind::Never);
         assert_eq!(kind("it was never: seen\n"), Kind::Measured);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_could_not_try_is_read_from_its_output() {
+    fn untried_parts_are_read_from_output() {
         let output = "running 1 test\nskipped: no perf\nnot tried: a\nnot tried: a\n";
         assert_eq!(
             said(output),

@@ -102,7 +102,7 @@ fn shared(files: &[(String, String)]) -> Vec<(&str, Vec<File<'_>>)> {
     shared.map(|((name, _), files)| (name, files)).collect()
 }
 
-/// What a file is named after, if it is one of the product or of its tools.
+/// The subject in a file's name, if the file is a part of the product or of its tools.
 fn subject(path: &str) -> Option<&str> {
     let (directory, name) = path.rsplit_once('/')?;
     let mut folders = directory.split('/');
@@ -155,14 +155,14 @@ mod tests {
     ];
 
     #[test]
-    fn the_list_is_what_stands_below_its_heading() {
+    fn list_ends_at_the_next_heading() {
         let entries = entries(LIST);
         assert!(entries.keys().eq(["pool"]));
         assert_eq!(entries["pool"].words, ["slot", "snapshot"]);
     }
 
     #[test]
-    fn files_of_one_name_are_listed_and_about_what_the_list_says() {
+    fn files_of_one_name_have_the_listed_subject() {
         assert!(of(&GOOD).is_empty());
         let mut other = GOOD.to_vec();
         other[2].1 = "//! Constants.\n//!\n//! Not slots.\n";
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_there_twice() {
+    fn listed_name_needs_two_files() {
         assert_eq!(of(&GOOD[..2]), ["docs/glossary.md:9"]);
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where the list of crates is: a block of code that begins with this line.
 const BLOCK: &str = "```crates";
 
-/// What comes before an item that is for tests alone.
+/// The attribute before an item that is only for tests.
 const TEST: &str = "#[cfg(test)]";
 
 /// A graph by names.
@@ -100,9 +100,9 @@ pub fn modules(name: &str, files: &[(String, String)], found: &mut Vec<Violation
     }));
 }
 
-/// Which modules right below a crate's root use which others, by the paths that name them. What the
-/// root exports (`crate::Name`) is its module's. Files of tests alone count as little as tests
-/// within a file.
+/// The uses between modules right below a crate's root, by the paths that name them. An export of
+/// the root (`crate::Name`) belongs to its module. Test files are ignored, like tests within a
+/// file.
 #[must_use]
 pub fn graph(files: &[(String, String)]) -> Graph {
     let module_of = |path: &str| {

@@ -1,16 +1,16 @@
 //! Separates Rust code from its comments and literals, so that rules can look for words.
 //!
-//! Not a parser: it knows comments (nested), strings (escaped, raw, byte, C), characters and
-//! lifetimes, nothing else.
+//! Not a parser: it only knows comments (nested), strings (escaped, raw, byte, C), characters and
+//! lifetimes.
 
-/// A Rust file, line by line: what is code, what is comment, and what is in literals.
+/// A Rust file, line by line, separated into code, comments and literals.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// The code; literals are empty and comments are gone.
     pub code: Vec<String>,
     /// The comments' text.
     pub comments: Vec<String>,
-    /// The text of strings, a space behind each; what was escaped is a space as well.
+    /// The text of strings, with a line break after each. An escaped character is a space.
     pub literals: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl Lexer<'_> {
             }
             _ if self.peek(0) == '"' && (0..raw.unwrap_or(0)).all(|n| self.peek(1 + n) == '#') => {
                 self.push_code('"');
-                self.push_literal(' ');
+                self.push_literal('\n');
                 self.state = State::Code;
                 self.at += 1 + raw.unwrap_or(0);
             }

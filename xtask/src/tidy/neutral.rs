@@ -15,7 +15,8 @@ const PLACES: [&str; 6] = [
     "crates/wall/",
 ];
 
-/// What is not named there, as parts of words: runtimes, and what only one of them calls so.
+/// The words that must not appear there, as parts of words: runtimes, and names of one runtime
+/// only.
 const RUNTIMES: [&str; 16] = [
     "java",
     "jvm",
@@ -130,7 +131,7 @@ pub(crate) fn check_list(paths: &[String], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Of which runtime a word is, if it is of one.
+/// The runtime that a word belongs to.
 fn named(word: &str) -> Option<String> {
     parts(word).find(|part| RUNTIMES.contains(&part.as_str()))
 }

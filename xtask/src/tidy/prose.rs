@@ -1,4 +1,4 @@
-//! Prose at 100 columns, in the documents: what can be wrapped is wrapped. Pure.
+//! Prose in documents is wrapped at 100 columns, wherever a line can be wrapped. Pure.
 
 use crate::tidy::Violation;
 
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_that_could_be_wrapped_is_told() {
+    fn long_prose_is_reported() {
         let long = "word ".repeat(20);
         assert_eq!(lines(&format!("short\n\n{long}x\n")), [3]);
         assert_eq!(lines(&format!("- {long}x\n> {long}\n")), [1, 2]);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_wrapped_is_left() {
+    fn unwrappable_lines_are_allowed() {
         let long = "word ".repeat(30);
         let link = format!("<https://example.org/{}>", "x".repeat(100));
         for kept in [

@@ -21,7 +21,7 @@ const UNSAFE_PARTS: [(&str, &[&str]); 9] = [
     ("crates/mono/", &["src/sys/", "src/entry.rs"]),
     ("crates/native/", &["src/sys/", "src/sys.rs"]),
     ("crates/outside/", &["src/sys/"]),
-    // What the agents of all runtimes ask of the system is here, and in none of them.
+    // The system calls of all agents are here, and in no agent.
     ("crates/recorder/", &["src/sys/"]),
 ];
 
@@ -85,7 +85,7 @@ fn check_measured(checker: &mut Checker<'_>, content: &str) {
 
 fn check_shape(checker: &mut Checker<'_>, content: &str) {
     if !content.starts_with("//!") {
-        let what = "begins with `//!`: what the file is, and what it must not do";
+        let what = "begins with `//!`: the purpose of the file, and anything that it must not do";
         checker.add(1, "head", what.to_owned());
     }
     let count = content.lines().count();
@@ -191,8 +191,8 @@ fn is_argued(lines: &Lines, number: usize) -> bool {
     let above = lines.comments[from..=number]
         .iter()
         .rposition(|line| line.contains("SAFETY:"));
-    // Between the argument and the code may be the rest of the comment and of the statement, but
-    // no other statement's end.
+    // The other lines of the comment and of the statement may be between the argument and the code,
+    // but not the end of another statement.
     above.is_some_and(|offset| {
         let ends_statement = |line: &String| line.trim_end().ends_with([';', '}']);
         !lines.code[from + offset..number].iter().any(ends_statement)

@@ -1,5 +1,5 @@
-//! Files of some length have a unit test beside them, where most of what is decided is decided: in
-//! the file itself, or in one that it declares for tests. Must not look at tests of a whole crate.
+//! Long files have a unit test, in crates with many decisions: in the file itself, or in one that
+//! it declares for tests. Must not count tests of a whole crate.
 
 use crate::tidy::Violation;
 use crate::tidy::lexer;

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recordings_are_called_by_what_runs() {
+    fn recordings_are_named_after_the_program() {
         let name = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             name_of(&words[0], &words[1..])
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_each_jvm_are_told_from_others() {
+    fn files_of_each_jvm_are_separated() {
         assert_eq!(
             each_pid(Path::new("/x/app-1.2.jfr")),
             PathBuf::from("/x/app-1.2-%p.jfr")
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_are_named_after_what_runs() {
+    fn jars_classes_and_scripts_name_the_recording() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         let name = |program: &str, rest: &str| name_of(OsStr::new(program), &words(rest));
         assert_eq!(name("java", "-Xmx1g -jar /opt/shop.jar --port 1"), "shop");

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_name_what_is_known() {
+    fn lines_contain_known_values() {
         let status = Reply::parse(b"ok\nsamples=12\nfailed=0\nlost=3\n").unwrap();
         let time = Duration::from_secs;
         assert_eq!(

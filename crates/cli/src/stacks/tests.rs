@@ -196,7 +196,7 @@ fn a_dump_reads_like_the_jdks_and_says_more() {
 }
 
 #[test]
-fn threads_with_the_same_stack_are_told_together() {
+fn threads_with_equal_stacks_are_grouped() {
     let group = Stacks {
         group: true,
         ..args()

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_narrows_what_is_seen() {
+    fn each_filter_narrows_the_view() {
         let all = Scope::default();
         assert_eq!(sum(&all, true), (7, 7 + 24));
         assert_eq!(sum(&all, false), (7, 7 + 8));

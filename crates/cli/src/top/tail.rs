@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_written_waits() {
+    fn half_written_event_waits() {
         let place = Place::new("half");
         let bytes = chunk(7, 1);
         place.add(&bytes[..bytes.len() - 1]);

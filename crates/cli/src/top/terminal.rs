@@ -251,10 +251,10 @@ mod tests {
     use std::process::{Command, Stdio};
 
     const ROLE: &str = "DWELL_TEST_PANICS_ON_A_TERMINAL";
-    const NAME: &str = "top::terminal::tests::a_panic_gives_the_terminal_back_before_it_is_told";
+    const NAME: &str = "top::terminal::tests::panic_restores_terminal_before_its_message";
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    fn panic_restores_terminal_before_its_message() {
         if std::env::var_os(ROLE).is_some() {
             let _screen = Screen::take().unwrap();
             panic!("as it must");

@@ -99,7 +99,7 @@ fn rows(state: &State) -> Vec<String> {
 }
 
 #[test]
-fn methods_have_their_time_once_however_often_they_are_on_the_stack() {
+fn recursive_methods_count_once_per_stack() {
     let state = state_of(service().finish(), Tab::Methods);
     assert_eq!(
         rows(&state),
@@ -118,7 +118,7 @@ fn methods_have_their_time_once_however_often_they_are_on_the_stack() {
 }
 
 #[test]
-fn threads_are_told_with_what_they_mostly_did() {
+fn threads_show_their_main_activity() {
     let mut state = state_of(service().finish(), Tab::Threads);
     let one = [
         "40.0 - 100.0 socket 60 % pool-1",
@@ -199,7 +199,7 @@ fn a_method_leads_to_its_callers_and_callees() {
 }
 
 #[test]
-fn what_is_paused_stands_still() {
+fn paused_view_does_not_change() {
     let mut state = state_of(service().finish(), Tab::Methods);
     press(&mut state, " ");
     let other = text_art::profile("b.B.b");

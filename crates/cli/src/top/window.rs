@@ -318,7 +318,7 @@ pub mod tests {
     }
 
     #[test]
-    fn only_what_is_in_the_window_is_seen() {
+    fn view_is_limited_to_the_window() {
         let mut builder = text_art::builder(
             "weight: 1     2     4     8
                      a.A.x a.A.x a.A.y a.A.x",

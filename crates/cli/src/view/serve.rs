@@ -175,7 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_page_is_given_and_only_to_who_knows_its_address() {
+    fn page_needs_its_secret_address() {
         let path = "/0123/app.html";
         let request = |line: &str, host: &str| {
             let text = format!("{line}\r\nAccept: *\r\nhost: {host}\r\n\r\n");

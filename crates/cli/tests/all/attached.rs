@@ -69,7 +69,7 @@ fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
     let mut out = String::new();
     for round in 0..5 {
         let mut asked = Command::new(&jcmd);
-        // It may take longer than it has by itself.
+        // It may need longer than its default timeout.
         asked.arg("-J-Dsun.tools.attach.attachTimeout=120000");
         let asked = asked.args([&resting.pid(), "GC.run"]).output();
         assert!(asked.unwrap().status.success());
@@ -133,7 +133,7 @@ fn a_second_ctrl_c_leaves_at_once() {
 }
 
 #[test]
-fn a_jvm_that_is_killed_leaves_what_was_flushed() {
+fn killed_jvm_leaves_flushed_data() {
     each_jdk("killed", |place, busy| {
         let args = ["record", "-o", "killed", &busy.pid()];
         let child = place.dwell_until(&args, "recording JVM");
@@ -239,7 +239,7 @@ fn a_jvm_that_cannot_write_says_so() {
     busy.assert_running();
 }
 
-/// What is recorded changes while a recording goes on, and what cannot is refused.
+/// The recorded events change during a recording, and an impossible change is refused.
 fn check_changes(place: &Place, pid: &str, name: &str) {
     let (was, now) = ("cpu=10ms,wall=20ms", "cpu=10ms,wall=20ms,lock=1ms");
     let changed = place.dwell(&["start", "-e", "cpu,wall,lock", pid]).exits(0);
@@ -352,8 +352,8 @@ fn measured_a_part_of_a_recording_is_compared_with_its_own_time() {
     let share = text.split(" % of the CPU time used").next().unwrap();
     let share = share.rsplit(' ').next().and_then(|it| it.parse().ok());
     let share: f64 = share.unwrap_or_else(|| panic!("{text}"));
-    // Against the CPU time since the recording's start it would be about a half. What is not exact
-    // is an interval for each thread at either end.
+    // Compared with the CPU time since the recording's start it would be about a half. The
+    // tolerance is an interval for each thread at either end.
     assert!((85.0..115.0).contains(&share), "{text}");
 }
 
@@ -410,7 +410,7 @@ fn only_child(parent: u32) -> String {
 }
 
 #[test]
-fn stacks_of_a_live_jvm_are_repeated_grouped_and_told_as_json() {
+fn live_stacks_support_repeat_group_and_json() {
     let (place, busy) = (Place::new("stacks"), Busy::start(&modern()));
     let pid = busy.pid();
     let all = [

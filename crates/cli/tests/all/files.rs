@@ -1,4 +1,4 @@
-//! Files that the command writes: none destroys another, and none tells a secret.
+//! Files that the command writes: none destroys another, and none contains a secret.
 
 use crate::harness::common::{is_root, jdks, modern};
 use crate::harness::{Busy, Place, finish, wait_for};
@@ -59,7 +59,7 @@ fn recording_of_another_user_copied_onto_itself_stays_whole() {
         assert!(place.samples("it.jfr") > 0);
         assert_eq!(mode(&file), 0o600);
     }
-    // Without a name it goes where nobody else can have put a file.
+    // Without a name it goes to a folder that only this user can write.
     let started = place.dwell(&["start", &pid]).exits(0);
     let begin = format!("/tmp/dwell-{pid}-");
     let at = started.out.find(&begin).expect("a folder of its own");
@@ -105,7 +105,7 @@ fn recordings_without_an_agent_leave_others_alone() {
 }
 
 #[test]
-fn page_beside_a_recording_replaces_a_link() {
+fn page_next_to_a_recording_replaces_a_link() {
     let place = Place::new("page-link");
     crate::harness::record_by_the_jdk(&place);
     let precious = place.path("precious");
@@ -183,7 +183,7 @@ fn never_does_a_truncated_library_end_the_jvm() {
     }
 }
 
-/// What must not be told, and what has to be.
+/// Values that must not appear, and values that must.
 const SECRETS: [&str; 5] = [
     "hunter2secret",
     "s3kr1tToken",
@@ -332,7 +332,7 @@ fn secrets_of_the_command_line_are_in_no_output() {
     }
 }
 
-/// The JDK's own recorder tells them, up to JDK 26.
+/// The JDK's own recorder includes them, up to JDK 26.
 #[test]
 fn secrets_in_a_recording_of_the_jdk_are_in_nothing_made_of_it() {
     let place = Place::new("jdk-secrets");

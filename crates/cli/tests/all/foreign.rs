@@ -24,7 +24,7 @@ fn check_stacks(place: &Place, stacks: &str) {
     assert!(empty.error().contains("--thread nobody"), "{empty:?}");
     let no_wall = convert(&["--thread", "main"]).exits(1);
     assert!(no_wall.err.contains("take its CPU time with -e cpu"));
-    // What to do is what the JDK's recorder can be asked for, and what it cannot.
+    // The remedy names the settings of the JDK's recorder, and its limits.
     assert!(no_wall.error().contains("jdk.ThreadPark"), "{no_wall:?}");
     let no_objects = convert(&["-e", "live"]).exits(1);
     assert!(
@@ -34,7 +34,7 @@ fn check_stacks(place: &Place, stacks: &str) {
 }
 
 #[test]
-fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
+fn jdk_recording_works_with_all_commands() {
     let place = Place::new("foreign");
     record_by_the_jdk(&place);
     let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
@@ -71,7 +71,7 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
         !differences.contains("\"significant\": true"),
         "{differences}"
     );
-    // The page goes beside the second one.
+    // The page is written next to the second one.
     let told = place.dwell(&["diff", "jdk.jfr", "jdk.jfr"]).exits(0).out;
     assert!(told.ends_with("\njdk-against-jdk.html\n"), "{told}");
     let page = std::fs::read_to_string(place.path("jdk-against-jdk.html")).unwrap();
@@ -79,7 +79,7 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
     place
         .dwell(&["diff", "jdk.jfr", "jdk.jfr", "--text"])
         .exits(0);
-    // What cannot be read is told in one line with the remedy.
+    // An unreadable file gives one line with the remedy.
     std::fs::write(place.path("packed.jfr"), [0x04, 0x22, 0x4d, 0x18]).unwrap();
     let packed = place.dwell(&["report", "packed.jfr", "--text"]).exits(1);
     assert!(packed.error().contains("unlz4 packed.jfr"), "{packed:?}");

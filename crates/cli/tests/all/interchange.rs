@@ -63,7 +63,7 @@ fn recording_itself(place: &Place, java: &Path, jfrconv: &Path) {
 }
 
 #[test]
-fn other_tools_read_what_is_written_for_them_and_their_sums_are_ours() {
+fn other_tools_read_exports_with_equal_sums() {
     let place = Place::new("interchange");
     let java = modern().java();
     let record = [

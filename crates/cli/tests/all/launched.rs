@@ -318,7 +318,7 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
     let some = ["explain", "dwell-demo.jfr", "--endpoint", "GET /*"];
     let some = place.dwell(&some).exits(0).out;
     assert!(some.contains("cannot say: warm-up: "), "{some}");
-    nothing_is_told_of_a_healthy_endpoint(&place);
+    healthy_endpoint_has_no_finding(&place);
     let none = ["explain", "dwell-demo.jfr", "--endpoint", "GET /none"];
     let none = place.dwell(&none).exits(1);
     assert!(
@@ -358,9 +358,9 @@ const FAULTS: [&str; 8] = [
     "waiting-for-tasks",
 ];
 
-/// Of an endpoint of the demo that only computes no fault is told, however busy the machine is.
-/// That one with a fault is told needs more than a recording this short.
-fn nothing_is_told_of_a_healthy_endpoint(place: &Place) {
+/// An endpoint of the demo that only computes has no finding, however busy the machine is. A
+/// finding for a faulty endpoint needs more than a recording this short.
+fn healthy_endpoint_has_no_finding(place: &Place) {
     let words = [
         "explain",
         "dwell-demo.jfr",
@@ -381,7 +381,7 @@ fn nothing_is_told_of_a_healthy_endpoint(place: &Place) {
 }
 
 #[test]
-fn without_java_the_demo_says_what_to_do() {
+fn demo_without_java_prints_the_remedy() {
     let place = Place::new("no-java");
     let mut command = place.command(&["demo"]);
     let child = command.env("JAVA_HOME", "/no/such/home").spawn().unwrap();

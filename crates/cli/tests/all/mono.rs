@@ -21,7 +21,7 @@ fn with_program(test: &str) -> Option<Place> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has = |name: &str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
     if !has("mono") || !has("mcs") {
-        // Straight to the stream: what tests print is kept back while they pass.
+        // Directly to the stream, because the harness captures the output of passing tests.
         let _ = writeln!(
             std::io::stderr(),
             "\nskipped: {test}: there is no mono or no mcs on this machine (on Debian: apt-get \
@@ -83,7 +83,7 @@ fn a_script_may_start_mono() {
 }
 
 #[test]
-fn a_mono_that_runs_is_listed_and_told_how_to_be_recorded() {
+fn running_mono_is_listed_with_record_command() {
     let Some(place) = with_program("mono-running") else {
         return;
     };

@@ -27,7 +27,7 @@ fn with_less(place: &Place, rights: &[&str], args: &[&str]) -> Done {
 }
 
 #[test]
-fn what_may_not_be_read_is_refused_with_the_remedy() {
+fn unreadable_process_is_refused_with_remedy() {
     if needs_root() {
         return;
     }
@@ -50,7 +50,7 @@ fn what_may_not_be_read_is_refused_with_the_remedy() {
     let done = with_less(&place, &rights, &["stacks", &pid]).exits(1);
     assert!(done.error().contains("CAP_SYS_PTRACE"), "{done:?}");
     other.assert_untouched();
-    // With all rights it is read, whoever's it is.
+    // With all rights it is readable, for any owner.
     let done = place.dwell(&["stacks", &pid]).exits(0);
     assert!(
         done.out.contains("\tat Waiter.main(Waiter.java"),
@@ -62,10 +62,10 @@ fn what_may_not_be_read_is_refused_with_the_remedy() {
 /// Runs the command as some user.
 type Acts<'a> = &'a dyn Fn(&[&str]) -> Done;
 
-/// A JVM's own user and root may both record it. Who comes second is told to which file the first
-/// one records, whoever that is; others are told whose the JVM is.
+/// A JVM's own user and root may both record it. The second one gets the file of the first one's
+/// recording, for either of the two. Other users get the JVM's owner.
 #[test]
-fn of_two_users_the_second_is_told_what_the_first_records() {
+fn second_user_gets_the_first_recordings_file() {
     if needs_root() {
         return;
     }
@@ -121,7 +121,7 @@ fn a_jvm_in_a_container_is_read_from_the_host() {
     let unshare = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork"];
     let shell = ["--mount-proc", "sh", "-c", inside, "sh"];
     let place = Place::new("container");
-    // What differs between versions is how they tell of themselves, which 8 does in its own way.
+    // Versions differ in how they announce themselves, and 8 has a way of its own.
     let chosen = [8, 17, modern().feature];
     for jdk in jdks().iter().filter(|jdk| chosen.contains(&jdk.feature)) {
         let classes = crate::harness::common::classes();
@@ -135,7 +135,7 @@ fn a_jvm_in_a_container_is_read_from_the_host() {
         let main = done.out.split("\n\n").find(|it| it.starts_with("\"main\""));
         let main = main.unwrap_or_else(|| panic!("{done:?}"));
         assert!(main.contains("\tat Waiter.main(Waiter.java"), "{main}");
-        // Kernel ids are told as the host has them.
+        // Kernel ids are shown as the host has them.
         let tid = main
             .split("nid=")
             .nth(1)

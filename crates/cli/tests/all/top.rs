@@ -119,7 +119,7 @@ impl OnTerminal {
     #[track_caller]
     fn loses_its_terminal(mut self) {
         self.is_read.store(false, Ordering::Relaxed);
-        // Whatever is drawn next lets the reader see that nobody wants it.
+        // The next output lets the reader see that its receiver is gone.
         self.reader.take().unwrap().join().unwrap();
         drop((self.control, self.line));
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
@@ -129,7 +129,7 @@ impl OnTerminal {
     #[track_caller]
     fn ends(mut self) -> String {
         let status = self.child.wait().unwrap();
-        // What we write to the terminal ourselves comes after all that the child has written.
+        // This test's own bytes reach the terminal after all output of the child.
         let end = "-- the end --";
         self.line.write_all(end.as_bytes()).unwrap();
         until("the last output", || self.output().ends_with(end));
@@ -144,7 +144,7 @@ impl OnTerminal {
     }
 }
 
-/// What a terminal shows after these bytes: places of text, nothing else.
+/// The content of a terminal after these bytes: texts at places, without attributes.
 fn seen(output: &str) -> Vec<String> {
     let mut cells = vec![vec![' '; COLUMNS]; ROWS];
     let (mut x, mut y) = (0, 0);

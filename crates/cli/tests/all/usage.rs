@@ -21,7 +21,7 @@ fn are_refused(test: &str, lines: &[(&[&str], &str)]) {
 }
 
 #[test]
-fn wrong_command_lines_for_allocations_are_one_line_and_exit_code_2() {
+fn wrong_allocation_options_exit_with_2() {
     are_refused(
         "usage-allocations",
         &[
@@ -120,7 +120,7 @@ fn wrong_command_lines_for_locks_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
+fn wrong_recording_options_exit_with_2() {
     are_refused(
         "usage",
         &[
@@ -189,7 +189,7 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn wrong_command_lines_for_watching_are_one_line_and_exit_code_2() {
+fn wrong_watching_options_exit_with_2() {
     are_refused(
         "watching",
         &[
@@ -304,7 +304,7 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn what_fails_with_a_right_command_line_is_exit_code_1() {
+fn failures_exit_with_1() {
     let place = Place::new("failure");
     std::fs::create_dir(place.path("dir.jfr")).unwrap();
     for (args, part) in [
@@ -414,7 +414,7 @@ fn ps_lists_a_jvm() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_and_left_alone() {
+fn unsuitable_process_is_refused_untouched() {
     let place = Place::new("refuse");
     let mut sleeper = std::process::Command::new("sleep")
         .arg("60")
@@ -443,7 +443,7 @@ fn what_cannot_be_recorded_is_refused_and_left_alone() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_is_refused_before_the_jvm_is_touched() {
+fn unwritable_output_is_refused_before_attach() {
     let place = Place::new("output");
     let mut idle = Start::new(&modern()).run();
     let pid = idle.pid.to_string();

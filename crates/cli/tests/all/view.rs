@@ -58,7 +58,7 @@ fn the_page_is_made_once_and_opened() {
 }
 
 #[test]
-fn the_page_is_served_to_who_knows_its_address_and_nothing_else_is() {
+fn page_is_served_at_its_secret_address_only() {
     let place = Place::new("serve");
     std::fs::write(place.path("a.jfr"), recording()).unwrap();
     let mut child = place
@@ -83,7 +83,7 @@ fn the_page_is_served_to_who_knows_its_address_and_nothing_else_is() {
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8_lossy(&answer).into_owned()
     };
-    // A connection that says nothing holds nobody up.
+    // A silent connection does not block others.
     let _silent = TcpStream::connect(host).unwrap();
     let page = get(path);
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{}", &page[..200]);

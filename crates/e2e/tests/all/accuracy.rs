@@ -20,8 +20,8 @@ fn kind_of<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
         .map(|frame| frame.name)
 }
 
-/// Whether a sample lies in a reading of the clock that ends a phase of work or begins one. The
-/// clock is read at a moment within: what comes before it and after it is of different phases.
+/// Whether a sample lies in a reading of the clock between two phases of work. The true time of the
+/// change is inside the reading, so the sample can belong to either phase.
 fn is_reading(sample: &SampleView<'_>) -> bool {
     let mut names = sample.frames().map(|frame| (frame.class, frame.name));
     let reading = ("io.dwell.test.CpuClock", "threadNanos");
@@ -34,8 +34,8 @@ fn off(truth: f64, low: f64, high: f64) -> f64 {
     (low - truth).max(truth - high).max(0.0)
 }
 
-/// Samples whose stack names no work may be those of `other`; shares are of all else. Those that
-/// are in a reading of the clock belong to either.
+/// Checks shares without samples that may be of `other`, as their stacks name no work. Samples in a
+/// reading of the clock belong to either.
 ///
 /// Assumes draws that are independent, or spread more evenly than that. Compares all kinds of work
 /// with a false alarm of 1e-6 (`stats::share_bound`) and their distance with another 1e-6.
@@ -62,7 +62,7 @@ fn check_shares(view: &View, truths: &Truths, thread: &str) {
     let mut distance = 0.0;
     let readings = view.of_threads(thread).filter(is_reading);
     let read = readings.map(|sample| sample.weight_ns()).sum::<u64>() as f64 / found_sum as f64;
-    // What was lost may have been of one kind.
+    // Lost samples may all have been of one kind.
     let lost_ns = view.lost_ns() as f64;
     let lost = lost_ns / (found_sum as f64 + lost_ns);
     let others = view.of_threads(thread).filter(|s| kind_of(s).is_none());
@@ -215,7 +215,7 @@ fn check_recursion(view: &View) {
     assert_eq!(deep.iter().max(), Some(&3000), "{} samples", deep.len());
 }
 
-/// The JDK's own reader finds the same; 8 has none.
+/// The JDK's own reader finds the same; JDK 8 has no reader.
 #[track_caller]
 fn check_oracle(jdk: &Jdk, view: &View, file: &std::path::Path) {
     let mut by_kind: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -314,12 +314,13 @@ fn measured_shares_are_true_without_an_agent() {
 
 /// Phases that repeat with the interval: only a dithered sampler sees their true shares.
 ///
-/// The widths of windows are drawn anew for each block, so that samples within a block scatter as
-/// independent ones do. Detects 6 points or so; a sampler that is in step sees one phase only.
+/// The widths of windows are drawn again for each block, so samples within a block vary like
+/// independent ones. Detects errors of about 6 points; a sampler that is in step sees one phase
+/// only.
 ///
 /// False alarm: 2e-6 a JDK.
 #[test]
-fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
+fn measured_phases_in_step_with_the_interval_are_true() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("periodic");
         let file = place.path("p.jfr");
@@ -337,12 +338,12 @@ fn measured_phases_that_repeat_with_the_interval_do_not_deceive() {
     });
 }
 
-/// Where calls are inlined late, C2 puts their line on instructions of other methods: the loop of
-/// `hotLeaf` was told to be in `hashMap`, 9 % instead of 30 %.
+/// If C2 inlines a call late, it attributes the call's line to instructions of other methods. The
+/// loop of `hotLeaf` appeared in `hashMap`, with 9 % instead of 30 %.
 ///
 /// Detects 3 points or so of a share. False alarm: 2e-6 a JDK.
 #[test]
-fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
+fn measured_lines_misplaced_by_c2_are_corrected() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("misplaced");
         let file = place.path("m.jfr");
@@ -375,7 +376,7 @@ fn measured_lines_that_c2_has_put_on_other_methods_are_put_right() {
 /// Detects tiers that are mixed up. Code is compiled where it is first worth it (`-Xbatch`), some
 /// ms after the begin, of which 5 % of 1.5 s are 75. False alarm: not by chance.
 #[test]
-fn measured_c1_code_and_the_interpreter_are_told_apart() {
+fn measured_c1_and_interpreter_frames_are_distinguished() {
     each(&turn(&both()), |jdk| {
         for (option, kind) in [
             ("-XX:TieredStopAtLevel=1", FrameKind::C1),

@@ -1,4 +1,4 @@
-//! What is alive of what a program allocates that knows what it keeps.
+//! Live objects of a program that knows which ones it keeps.
 
 use dwell_e2e::{
     Jdk, Place, Starter, Truths, View, both, each, is_whole, jdks, must, since, stats,
@@ -11,7 +11,7 @@ const INTERVAL: f64 = 4096.0;
 /// The chance of a false alarm of all that is compared in one run of a program.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// What is kept: the method that allocates it, and its class.
+/// The kept objects: the method that allocates them, and their class.
 const KINDS: [(&str, &str); 3] = [
     ("leak", "io.dwell.test.Kept$Leaked"),
     ("cache", "io.dwell.test.Kept$Cached"),
@@ -39,8 +39,8 @@ fn profile(path: &std::path::Path) -> Profile {
     Profile::from_recording(View::read(path).recording)
 }
 
-/// Objects of other classes at most that the JVM makes for itself while a thread is in a method of
-/// the program: one of some ten thousand was seen, an array of 32 bytes.
+/// Maximum number of objects of other classes that the JVM makes for itself while a thread is in a
+/// method of the program. One in about ten thousand was seen, an array of 32 bytes.
 const OTHERS: usize = 3;
 
 /// The objects of `kind`, each of which is what the program says.
@@ -64,14 +64,14 @@ fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Ve
     found
 }
 
-/// Of each kind, and in all, the bytes that have survived are those that the program keeps, and
-/// what it keeps most of comes first.
+/// For each kind and in total, the surviving bytes are those that the program keeps. The kind with
+/// the most bytes comes first.
 ///
-/// Assumes that an object of size s is chosen with a chance of p = 1 - exp(-s / interval), and
-/// followed with a chance of 1 / 2^L by its key: of n that are kept a binomial number is found,
-/// each worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together
-/// (`stats::binomial_bound`, `stats::sum_bound`). Samples that were lost are told, and taken to be
-/// spread evenly. Detects sums that are off by a twentieth in all, where nothing was thinned.
+/// Assumes that an object of size s is chosen with the probability p = 1 - exp(-s / interval), and
+/// followed with the probability 1 / 2^L by its key. The number found of n kept objects is then
+/// binomial, and each is worth s 2^L / p. Compares four sums with a false alarm of 1e-6 together
+/// (`stats::binomial_bound`, `stats::sum_bound`). The recording counts lost samples, which are
+/// assumed to be spread evenly. Detects total errors of a twentieth, without thinning.
 #[track_caller]
 fn check(profile: &Profile, truths: &Truths) {
     let sampling = *profile.live_sampling().expect("it was followed");
@@ -131,7 +131,7 @@ fn check(profile: &Profile, truths: &Truths) {
 
 /// Assumes and detects what `check` says. False alarm: 1e-6 for each JDK and collector.
 #[test]
-fn measured_bytes_alive_are_those_that_the_program_keeps() {
+fn measured_live_bytes_equal_the_kept_bytes() {
     // The sampler of 11 is off for arrays of this size: see docs/allocation.md.
     let jdks = if is_whole() { since(17) } else { both() };
     each(&jdks, |jdk| {
@@ -167,7 +167,7 @@ fn measured_bytes_alive_are_those_that_the_program_keeps() {
 ///
 /// Assumes and detects what `check` says, but that bounds are wider. False alarm: 1e-6.
 #[test]
-fn measured_of_too_many_objects_some_stand_for_all() {
+fn measured_thinned_live_objects_stand_for_all() {
     let jdk = both()[0];
     let place = Place::new("alive-thinned");
     let file = place.path("a.jfr");
@@ -182,7 +182,7 @@ fn measured_of_too_many_objects_some_stand_for_all() {
         file.display()
     ));
     let truths = program.work();
-    // A look meanwhile, which the last one replaces.
+    // An earlier state, which the last one replaces.
     program.tell("dump");
     let status = program.tell("stop");
     assert!(status.contains("alloc_interval=4096"), "{status}");
@@ -197,9 +197,9 @@ fn measured_of_too_many_objects_some_stand_for_all() {
     assert!((allocated / all - 1.0).abs() < 0.2, "{allocated} of {all}");
 }
 
-/// What a JVM has alive at its end is told although nobody has stopped the recording.
+/// The live objects at the JVM's end are recorded, although no command stops the recording.
 #[test]
-fn what_is_alive_at_the_end_of_the_jvm_is_told() {
+fn live_objects_at_jvm_exit_are_recorded() {
     each(&both(), |jdk| {
         let place = Place::new("alive-end");
         let file = place.path("a.jfr");
@@ -218,7 +218,7 @@ fn what_is_alive_at_the_end_of_the_jvm_is_told() {
 }
 
 #[test]
-fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
+fn live_objects_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("alive-again");
         let program = Starter::new(jdk, &place, "Steady60")
@@ -249,7 +249,7 @@ fn one_recording_after_the_other_follows_objects_as_it_was_asked_to() {
 }
 
 #[test]
-fn what_is_alive_cannot_be_told_where_the_jvm_cannot_sample_allocations() {
+fn live_objects_are_refused_without_allocation_samples() {
     let old: Vec<&Jdk> = jdks().iter().filter(|jdk| jdk.feature < 11).collect();
     if old.is_empty() {
         println!("skipped: no JDK before 11 is here, or asked for");

@@ -10,7 +10,7 @@ const INTERVAL: f64 = 65_536.0;
 /// The chance of a false alarm of all that is compared in one run of a program.
 const FALSE_ALARM: f64 = 1e-6;
 
-/// What is allocated: its name, its class, and the innermost method, as the file calls them.
+/// The allocated objects: name, class, and innermost method, as in the file.
 const KINDS: [(&str, &str, &str); 9] = [
     ("small", "io.dwell.test.Allocations$Small", ""),
     ("node", "io.dwell.test.Allocations$Node", ""),
@@ -166,7 +166,7 @@ const COLLECTORS: [&str; 4] = [
 
 /// Assumes and detects what `check` says. False alarm: 1e-6 for each of the two JDKs.
 #[test]
-fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
+fn measured_allocated_bytes_and_objects_are_true() {
     each(&both(), |jdk| {
         for collector in turn_beside_jdk(&COLLECTORS) {
             println!("{collector}");
@@ -186,7 +186,7 @@ fn measured_allocated_bytes_and_objects_are_those_of_the_program() {
 /// are microseconds, at more than a few of the changes: it would weigh one object by the other
 /// interval. Detects sums that are off by a quarter. False alarm: 1e-6.
 #[test]
-fn measured_allocations_are_those_of_the_program_while_the_interval_adapts() {
+fn measured_allocations_are_true_while_the_interval_adapts() {
     // Samples in a second that are wanted, and the most.
     const RATE: f64 = 500.0;
     const MOST: f64 = 2000.0;
@@ -219,8 +219,7 @@ fn adapting(jdk: &Jdk, how: &str) -> (Profile, Truths) {
     record_with(jdk, "-XX:+UseG1GC", "mib=400 threads=4", how)
 }
 
-/// What the sums of a recording whose interval has adapted must be. How many samples there were in
-/// how many seconds.
+/// Checks the sums of a recording whose interval has adapted. Returns the samples and the seconds.
 #[track_caller]
 fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     let sampling = profile.allocation_sampling().expect("it was sampled");
@@ -241,7 +240,7 @@ fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     for allocation in profile.allocations() {
         let (weight, size) = (allocation.bytes as f64, allocation.size as f64);
         variance += weight * (weight - size).max(0.0);
-        // What is told exactly has no error.
+        // An exact amount has no error.
         if weight > size {
             largest = largest.max(weight);
         }
@@ -262,8 +261,8 @@ fn check_adapted(profile: &Profile, truths: &Truths) -> (f64, f64) {
     (samples, seconds)
 }
 
-/// Assumes and detects what `check` says, and that each allocation is told of a virtual thread.
-/// False alarm: 1e-6.
+/// Assumptions and detection as in `check`; in addition, each allocation belongs to a virtual
+/// thread. False alarm: 1e-6.
 #[test]
 fn measured_virtual_threads_allocate_in_their_own_name() {
     let jdks = since(21);
@@ -319,7 +318,7 @@ fn allocations_are_refused_where_the_jvm_cannot_sample_them() {
 }
 
 #[test]
-fn one_recording_after_the_other_samples_allocations_as_it_was_asked_to() {
+fn allocation_samples_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("allocations-again");
         let program = Starter::new(jdk, &place, "Steady60")

@@ -10,8 +10,8 @@ const PARTS: [&str; 2] = ["io.dwell.test.Attaching.call", "detached_burn"];
 /// Detects samples without a stack, CPU time that is counted twice or not at all, and wall time
 /// beyond the thread's life.
 ///
-/// A thread's weights are its points, one in each window of at most one and a half intervals of
-/// 1 ms: the sum of 4 s is off by less than 2 ms for each of some 10 threads, and 4 % are
+/// A thread's weights are its points, one in each window. A window has one and a half intervals of
+/// 1 ms or less, so the sum of 4 s has an error below 2 ms for each of about 10 threads. 4 % are
 /// 160 ms. False alarm: not by chance.
 #[test]
 fn measured_thread_that_attaches_for_each_call_is_sampled() {
@@ -37,7 +37,7 @@ fn measured_thread_that_attaches_for_each_call_is_sampled() {
         assert!(failed < sum / 50, "{failed} of {sum} ns have no stack");
         let whole = view.cpu_load_ns();
         assert!(sum.abs_diff(whole) < whole / 25, "{sum} of {whole} ns");
-        // The rest are attaching and detaching, and 200 ms of warming up.
+        // The other samples are in attaching and detaching, and in 200 ms of warm-up.
         must!(placed < truth + truth / 10, "{placed} of {truth}");
         assert!(placed > truth / 3, "{placed} of {truth}");
         let profile = Profile::from_recording(view.recording);

@@ -1,11 +1,11 @@
-//! Waits end when they are over: what Java calls is not interrupted by signals of ours, and of bare
-//! system calls only those that the documentation names, where it says so.
+//! Waits end when they are over. Signals of dwell never interrupt calls of Java, and of bare system
+//! calls only those that the documentation names, under its conditions.
 
 use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, perf_is_permitted, turn};
 use dwell_profile::Profile;
 
 const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
-/// What the kernel begins again after a handler of ours, in native code as well.
+/// The call that the kernel restarts after a handler of dwell, in native code as well.
 const RESTARTED: &str = "read";
 
 /// How often each wait was made, and how often it was over too early.
@@ -55,7 +55,7 @@ fn samples_wanted(engine: &str) -> u64 {
     }
 }
 
-/// Records for a while from this vantage; what was recorded.
+/// Records for a while from this vantage, and returns the recording.
 fn record(program: &Program, place: &Place, engine: &str, walk: &str) -> View {
     let file = place.path(&format!("{walk}.jfr"));
     program.tell(&format!(
@@ -96,9 +96,9 @@ fn waits(jdk: &Jdk, engine: &str) {
         RESTARTED => 0,
         // Signals that are made in the kernel come when the thread is about to wait.
         _ if in_kernel => calls,
-        // Those made in user mode come before the next call. A thread that all others have waited
-        // for at a safepoint is signalled by another one, which can be late: once at most for each
-        // time that it was waited for.
+        // Signals in user mode come before the next call. A thread that all others waited for at a
+        // safepoint gets a signal from another thread, which can be late: one for each time that it
+        // was waited for.
         _ => calls / 1000 + asked,
     });
 }
@@ -109,6 +109,6 @@ fn waits_of_java_end_when_they_are_over() {
 }
 
 #[test]
-fn with_timers_bare_system_calls_are_not_interrupted_either() {
+fn bare_system_calls_with_timers_are_not_interrupted() {
     each(&turn(&both()), |jdk| waits(jdk, "timer"));
 }

@@ -38,8 +38,8 @@ fn called_on_lines() -> BTreeMap<i32, BTreeSet<&'static str>> {
     lines
 }
 
-/// Whether a frame is a method that is called by its name. Constructors are not, and who calls the
-/// lambda is generated.
+/// Whether a frame is a method that is called by its name. Constructors are not, and the caller of
+/// a lambda is generated.
 fn is_called(frame: &FrameView<'_>) -> bool {
     let class = frame.class.strip_prefix("io.dwell.test.Calls");
     let name = frame.name;

@@ -1,5 +1,5 @@
-//! Every collector at work beside signals at 200 us, with the JVM's own verification of the heap:
-//! a signal that disturbed an allocation, a barrier or a collection would show there.
+//! Every collector with signals at 200 us and the JVM's own verification of the heap. A signal that
+//! disturbed an allocation, a barrier or a collection would show there.
 
 use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn};
 
@@ -25,7 +25,8 @@ const SAID_OF_A_BROKEN_HEAP: [&str; 6] = [
     "should not",
 ];
 
-/// What a collector is asked to verify. Its log then tells of it, unless nothing is expected there.
+/// The verification that a collector is asked for. Its log then mentions it, unless nothing is
+/// expected there.
 struct Collector {
     flag: &'static str,
     verify: &'static [&'static str],
@@ -160,7 +161,8 @@ fn run(jdk: &Jdk, collector: &Collector, (walk, told): (&str, &str)) {
     check_samples(&what, &view, &truths);
 }
 
-/// What the collector says of its verification, and that the JVM had no reason to say more.
+/// Checks the collector's messages about its verification, and that the JVM had no reason for
+/// others.
 fn check_log(what: &str, place: &Place, collector: &Collector, errors: &str) {
     let log = std::fs::read_to_string(place.path("gc.log")).expect("the collector's log");
     for text in collector.logged {
@@ -194,6 +196,6 @@ fn check_samples(what: &str, view: &View, truths: &Truths) {
          {causes:?}; weights {weights} ns of {own} ns",
         truths.ns("stressHeap")
     );
-    // They use 100 ms at least, which are 500 intervals.
+    // They use 100 ms or more, which are 500 intervals.
     assert!(of_workers > 50, "{what}: {of_workers} samples");
 }

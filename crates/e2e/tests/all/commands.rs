@@ -96,7 +96,7 @@ fn wrong_options_by_attach_are_refused_and_the_jvm_goes_on() {
 }
 
 #[test]
-fn wrong_options_at_the_start_are_told_in_one_line_and_the_jvm_runs() {
+fn wrong_start_options_give_one_line_and_the_jvm_runs() {
     each(&both(), |jdk| {
         for (options, names) in [
             ("start,cpu=1", "cpu=1"),
@@ -143,7 +143,7 @@ fn own_fds(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn after_a_stop_no_thread_descriptor_or_timer_of_ours_is_left() {
+fn stopped_recording_leaves_no_thread_descriptor_or_timer() {
     each(&both(), |jdk| {
         for engine in ["perf", "timer"] {
             let place = Place::new("left");
@@ -193,7 +193,7 @@ fn posix_timers(pid: u32) -> usize {
     text.lines().filter(|line| line.starts_with("ID:")).count()
 }
 
-/// JFR samples by its own means beside us; both must see the work.
+/// Runs JFR's own sampler during a recording of dwell; both must see the work.
 fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
     let place = Place::new("jfr");
     let ours = place.text("ours.jfr");
@@ -247,7 +247,7 @@ fn beside_jfr(jdk: &Jdk, event: &str, setting: &[&str]) {
 /// tick; the JDK takes 50 to 100 samples a second, of which a third is asked for. False alarm: not
 /// by chance on an idle machine.
 #[test]
-fn measured_samplers_of_the_jdk_work_beside_us() {
+fn measured_samplers_of_the_jdk_work_during_recordings() {
     each(&turn(&both()), |jdk| {
         let (event, setting) = match jdk.feature {
             17 => ("jdk.ExecutionSample", "period"),
@@ -263,7 +263,7 @@ fn measured_samplers_of_the_jdk_work_beside_us() {
 /// Detects a share off by 2 % and 8 deviations of counting. False alarm: 1e-14 for each of four
 /// sums.
 #[test]
-fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
+fn measured_implicit_null_checks_are_counted_right() {
     each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let place = Place::new("nulls");
         let file = place.text("n.jfr");
@@ -281,8 +281,8 @@ fn measured_a_program_full_of_implicit_null_checks_is_counted_right() {
             let truth = truths.ns(name);
             let with = view.of_threads("nulls-").filter(|sample| sample.has(name));
             let found: u64 = with.map(|sample| sample.weight_ns()).sum();
-            // Counting: a batch's samples differ by at most one interval at each of its ends,
-            // with means of nought; 8 sigma of as many as there may be batches.
+            // Counting: a batch's samples differ by up to one interval at each of its ends, with a
+            // mean of zero. The bound is 8 sigma for the maximum number of batches.
             let batches = truth as f64 / if name == "nullPointers" { 20e6 } else { 2.5e6 } + 1.0;
             let bound = 0.02 * truth as f64 + 8.0 * 500e3 * batches.sqrt();
             let off = found.abs_diff(truth) as f64;

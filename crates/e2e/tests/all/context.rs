@@ -1,5 +1,5 @@
-//! Request contexts: what samples say their threads worked for, on platform and virtual threads,
-//! with the agent from the beginning, attached later, and not at all.
+//! Request contexts: the requests of samples, on platform and virtual threads, with the agent from
+//! the beginning, attached later, and without it.
 
 use dwell_e2e::{
     ContextView, Jdk, Place, SampleView, Starter, View, each, jdks, number_of, perf_is_permitted,
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const TRACE: u128 = 0x0af7651916cd43dd8448eb211c80319c;
 
-/// What a sample has to carry for the `burn...` method on its stack.
+/// The context that a sample must carry for the `burn...` method on its stack.
 fn expected(method: &str, attached: bool) -> Option<ContextView<'static>> {
     let of = |trace, span, root, endpoint, labels| ContextView {
         trace,
@@ -49,15 +49,16 @@ fn method<'a>(sample: &SampleView<'a>) -> Option<&'a str> {
     Some(frame.name)
 }
 
-/// Whether the method is only where the next debug information is. Compiled code has none for every
-/// instruction: the last ones of a call that was inlined, which open, name or close a scope, are
-/// counted to what is inlined behind it, at its entry, where it has no bytecode and no line yet.
+/// Whether the next debug information may name another method. Compiled code lacks it for some
+/// instructions. The last ones of an inlined call that opens, names or closes a scope are
+/// attributed to the next inlined method. They appear at its entry, without a bytecode index or
+/// line.
 fn may_be_the_call_before(sample: &SampleView<'_>) -> bool {
     let leaf = sample.frames().next();
     leaf.is_some_and(|leaf| leaf.kind == FrameKind::Inlined && leaf.line == -1)
 }
 
-/// Every sample in a method that tells its context carries it.
+/// Every sample in a method with an open scope carries its context.
 fn check_requests(view: &View, attached: bool) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut not_compared = 0;
@@ -120,8 +121,8 @@ fn never_does_a_sample_carry_another_scope_than_the_open_one() {
     });
 }
 
-/// A thread that works for something for the first time tells so itself from that moment on, though
-/// the kernel has copied its stack before.
+/// A thread that opens its first scope records its own context from then on, although the kernel
+/// copied its stack before.
 #[test]
 fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
     each(&turn(&versions()), |jdk| {
@@ -133,7 +134,7 @@ fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
             .start();
         let _ = program.work();
         if perf_is_permitted() {
-            // Of the two threads that did nothing else before their first scope.
+            // The two threads that only waited before their first scope.
             let samples = number_of(&program.tell("status"), "unsignalled");
             assert!(samples > 100, "{samples} samples without a signal");
         }
@@ -143,7 +144,7 @@ fn never_does_a_sample_without_a_signal_miss_the_open_scope() {
 }
 
 #[test]
-fn never_does_an_agent_that_comes_later_see_another_scope() {
+fn never_does_a_late_agent_see_another_scope() {
     each(&turn(&versions()), |jdk| {
         let place = Place::new("context-attach");
         let mut program = Starter::new(jdk, &place, "Requests")
@@ -157,7 +158,8 @@ fn never_does_an_agent_that_comes_later_see_another_scope() {
         program.await_samples(1500);
         program.tell("stop");
         let second = place.text("second.jfr");
-        // Who works for requests is signalled, and others as well until they are known not to.
+        // Threads that work for requests get signals. Others get signals until they are known to
+        // have no scopes.
         program.tell(&format!("start,cpu=1ms,engine=kernel,file={second}"));
         program.await_samples(1500);
         program.tell("stop");
@@ -186,7 +188,7 @@ fn without_an_agent_nothing_happens() {
     });
 }
 
-/// What a sample of `VirtualRequests` has to carry.
+/// The context that a sample of `VirtualRequests` must carry.
 fn expected_virtual(method: &str, thread: &str) -> Option<ContextView<'static>> {
     let number: u64 = thread
         .split_once('-')
@@ -210,7 +212,7 @@ fn expected_virtual(method: &str, thread: &str) -> Option<ContextView<'static>> 
 }
 
 #[test]
-fn never_does_a_virtual_thread_have_another_ones_span_on_any_carrier() {
+fn never_does_a_virtual_thread_get_another_threads_span() {
     each(&since(21), |jdk| {
         for walk in ["snapshot", "handler"] {
             virtual_threads(jdk, walk);
@@ -220,7 +222,7 @@ fn never_does_a_virtual_thread_have_another_ones_span_on_any_carrier() {
 
 /// Carriers are signalled, whatever the kernel may do.
 #[test]
-fn never_does_the_kernel_copy_what_a_virtual_thread_does() {
+fn never_does_the_kernel_copy_virtual_thread_stacks() {
     each(&since(21), |jdk| {
         virtual_threads(jdk, "snapshot,engine=kernel")
     });
@@ -301,8 +303,8 @@ fn measured_requests_are_counted_and_their_latencies_are_right() {
                 "{name}: {} of {count}, kept {}, median {p50} ns",
                 found.requests, found.kept
             );
-            // Each of these is timed, but of the tiny ones one in up to 1024, which stands for
-            // those before it: what follows the last one, up to 2046, is not known.
+            // Each of these is timed, except the tiny ones: one in up to 1024 is timed and stands
+            // for those before it. Up to 2046 after the last timed one are therefore unknown.
             let most = if name == "tiny" { 2 * 1024 - 2 } else { 0 };
             assert!(
                 found.requests <= count && count - found.requests <= most,
@@ -319,7 +321,7 @@ fn measured_requests_are_counted_and_their_latencies_are_right() {
     });
 }
 
-/// What counts in the methods of `ContextLimits`.
+/// The expected contexts of the methods of `ContextLimits`.
 fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
     let of = |span, endpoint, labels| ContextView {
         trace: TRACE,
@@ -339,10 +341,10 @@ fn expected_at_limits(method: &str) -> Option<ContextView<'static>> {
     })
 }
 
-/// Two copies of the API write the same context; records of threads that ended with a scope open
-/// are used again; what is too much is told as such, and counted.
+/// Two copies of the API write the same context. Records of threads that ended with an open scope
+/// are reused. Endpoints and labels above the limits are counted, and replaced or left out.
 #[test]
-fn two_copies_of_the_api_and_more_of_everything_than_is_kept() {
+fn two_api_copies_and_excess_texts_keep_contexts_right() {
     let mut jdks = versions();
     jdks.retain(|jdk| matches!(jdk.feature, 17 | 25));
     each(&jdks, |jdk| {

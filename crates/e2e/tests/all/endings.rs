@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 /// How a JVM ends.
 struct End {
     name: &'static str,
-    /// What the program is told to do.
+    /// The command to the program.
     by: &'static str,
-    /// What is sent to it.
+    /// The signal sent to it.
     signal: Option<Signal>,
     /// None where it is the signal that ends the process.
     code: Option<i32>,
@@ -127,16 +127,16 @@ fn all_ends(walk: &str) {
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_snapshots_are_taken() {
+fn jvm_ends_normally_while_snapshots_are_taken() {
     all_ends("snapshot");
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_handlers_walk() {
+fn jvm_ends_normally_while_handlers_walk() {
     all_ends("handler");
 }
 
 #[test]
-fn a_jvm_ends_as_it_would_without_us_while_threads_wait_to_be_walked() {
+fn jvm_ends_normally_while_threads_wait_to_be_walked() {
     all_ends("paused");
 }

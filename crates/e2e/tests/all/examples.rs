@@ -50,7 +50,7 @@ fn turn_ns(profile: &Profile, names: &[&str]) -> u64 {
     waited_ns / turns.max(1)
 }
 
-/// Which part of the time of slow safepoints is told as this thread's.
+/// The part of the time of slow safepoints that the recording attributes to this thread.
 fn part_of(profile: &Profile, thread: &str, class: &str) -> f64 {
     let slow = profile.safepoints().iter();
     let slow = slow.filter(|stop| stop.reaching_ns >= 1_000_000);
@@ -65,12 +65,13 @@ fn part_of(profile: &Profile, thread: &str, class: &str) -> f64 {
 
 /// Detects a culprit that is not named. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
+fn measured_loop_that_delays_safepoints_is_named() {
     each(&turn(&both()), |jdk| {
-        // Code that is not compiled for good has polls in any case: however busy the machine is,
-        // the loop shall be when the program measures it and when it is asked to stop. And the JVM
-        // shall not stop by itself each second, as 17 does: that stop waits for the loop then, and
-        // the collection may be asked for between two calls of it.
+        // Code that is not yet compiled by C2 has safepoint polls in any case. However busy the
+        // machine is, the loop must be compiled when the program measures it and when it is
+        // requested to stop. And the JVM must not make a safepoint each second, as 17 does: that
+        // one would wait for the loop, and the collection could be requested between two calls of
+        // it.
         let sure = [
             SERIAL,
             "-Xbatch",
@@ -99,7 +100,7 @@ fn measured_a_loop_that_keeps_the_jvm_from_stopping_is_named() {
 
 /// Detects a remedy that does not help. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_the_thread_that_hurts_another_is_named_and_the_remedies_help() {
+fn measured_culprit_thread_is_named_and_remedies_help() {
     each(&turn(&both()), |jdk| {
         let without = record(jdk, &[SERIAL], "Innocent", "30000 int 2");
         // The least quarter: where processors are scarce, threads that poll are late now and then.

@@ -1,4 +1,4 @@
-//! What is on disk: after `kill -9`, without room, in many chunks, in bounded files.
+//! The files of recordings: after `kill -9`, on a full disk, in many chunks, with a limit of size.
 
 use dwell_e2e::{
     Jdk, Place, Program, Starter, View, both, cpu_time, each, jfr_tool, must, stolen_ns, turn,
@@ -61,10 +61,10 @@ fn check_readable(file: &Path, samples: usize) {
     must!(events == samples, "{events} printed of {samples}");
 }
 
-/// Detects a flush that is left out. What may be missing is what was used since the last flush,
-/// and what the drainer had not come to, which is measured. False alarm: not by chance.
+/// Detects an omitted flush. The file may lack the time since the last flush, and the drainer's
+/// backlog, which is measured. False alarm: not by chance.
 #[test]
-fn measured_after_kill_9_all_but_the_last_second_is_there() {
+fn measured_kill_9_loses_the_last_second_only() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("killed");
         let file = place.path("k.jfr");
@@ -90,14 +90,15 @@ fn measured_after_kill_9_all_but_the_last_second_is_there() {
         let view = View::read(&file);
         view.check_failures();
         let kept = view.weight_ns();
-        // A flush a second, unless who flushes has no processor.
+        // A flush a second, unless the drainer has no processor.
         let held_up = Duration::from_nanos(held_up);
         assert!(
             since <= Duration::from_millis(1100) + held_up,
             "{since:?} after a flush, held up {held_up:?}"
         );
-        // What was used a tenth of a second before that flush has been drained by then, but for an
-        // interval of each of ten threads, two of the kernel's ticks, and what held the drainer up.
+        // The time used a tenth of a second before that flush has been drained by then. Exceptions
+        // are an interval of each of ten threads, two of the kernel's ticks, and the drainer's
+        // delay.
         let sure = flushed - Duration::from_millis(100) - held_up;
         let then = marks.iter().filter(|(time, _)| *time <= sure);
         let then = then.map(|(_, used)| *used).max().unwrap_or(0);
@@ -140,8 +141,8 @@ fn measured_chunks_change_without_losing_a_sample() {
             view.recording.chunks.len()
         );
         must!(view.recording.samples.len() == reported, "{status}");
-        // On a machine with too much to do samples may have no place; their weight moves on to the
-        // next one of their thread, or is told as lost where that has ended.
+        // An overloaded machine may have no slot for a sample. The weight of the sample then moves
+        // to the next one of the thread, or is recorded as lost if the thread has ended.
         let weight = view.weight_ns() + view.sum("dwell.Lost", "weight");
         let cpu = view.cpu_load_ns();
         let slack = cpu / 50 + 20_000_000;
@@ -187,7 +188,7 @@ fn a_bounded_recording_keeps_two_files() {
         assert_eq!(names, ["b.1.jfr", "b.jfr"], "{status}");
         let size = |path: &Path| std::fs::metadata(path).unwrap().len();
         let all = size(&file) + size(&kept);
-        // What one flush brings may come on top of each: a second of two threads.
+        // The data of one flush can exceed each limit: a second of two threads.
         assert!(all < 6 << 20, "{all} bytes");
         let (old, new) = (View::read(&kept), View::read(&file));
         old.check_failures();
@@ -207,7 +208,7 @@ fn a_bounded_recording_keeps_two_files() {
     });
 }
 
-/// What `status` says that keeps it from writing.
+/// The error in the status that prevents writing.
 fn trouble(program: &Program) -> String {
     let status = program.tell("status");
     let line = status
@@ -281,10 +282,10 @@ impl Drop for Small<'_> {
     }
 }
 
-/// Detects weight that is neither in the file nor told as lost: 2 % and an interval for each of 30
-/// threads. False alarm: not by chance.
+/// Detects weight that is neither in the file nor recorded as lost: 2 % and an interval for each of
+/// 30 threads. False alarm: not by chance.
 #[test]
-fn measured_a_full_disk_is_told_once_and_the_recording_goes_on_when_there_is_room() {
+fn measured_full_disk_is_reported_once_and_recording_resumes() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("full");
         let Some(small) = Small::mount(&place) else {
@@ -371,7 +372,7 @@ fn a_file_that_another_jvm_records_into_is_left_alone() {
     });
 }
 
-/// Either all samples waited in memory and are there, or the gap is told with what fell into it.
+/// Either all samples waited in memory and are in the file, or a gap is recorded with its samples.
 #[track_caller]
 fn check_gap(view: &View) {
     let gaps = view.recording.events_named("dwell.Gap").count();

@@ -4,7 +4,7 @@ use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, jdks, since, turn
 use std::path::Path;
 use std::process::Command;
 
-/// What stands for a character that no UTF-8 text can have; both readers show it for NUL as well.
+/// Replaces a character that UTF-8 text cannot have; both readers show it for NUL as well.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// A name that the program printed as ASCII, as a reader gives it.

@@ -1,5 +1,4 @@
-//! What held threads up, told as intervals: pauses of the collector, and processors they did not
-//! get.
+//! Delays of threads as intervals: pauses of the collector, and waits for a processor.
 
 use dwell_e2e::{Jdk, Place, Starter, Truths, View, both, each, turn, turn_beside_jdk};
 use dwell_jfr::reader::{GenericEvent, Recording, Value};
@@ -41,13 +40,13 @@ impl Pause {
     }
 }
 
-/// How far the clock since the epoch is ahead of the one that logs tell.
+/// The difference between the clock since the epoch and the clock of the logs.
 fn epoch_ahead_ns() -> i64 {
     let now = |clock| {
         let now = rustix::time::clock_gettime(clock);
         now.tv_sec * 1_000_000_000 + now.tv_nsec
     };
-    // What is between the two looks is the error: the shortest of some is exact enough.
+    // The time between the two readings is the error. The shortest of several is exact enough.
     let look = |_| {
         let before_ns = now(rustix::time::ClockId::Monotonic);
         let epoch_ns = now(rustix::time::ClockId::Realtime);
@@ -57,8 +56,9 @@ fn epoch_ahead_ns() -> i64 {
     (0..100).map(look).min().expect("some looks").1
 }
 
-/// The same by the recording, whose clock is that of the log: pauses of both can be compared by the
-/// microsecond. The clock since the epoch may be put right by 500 us a second meanwhile.
+/// The same by the recording, whose clock is that of the log, so pauses of both can be compared to
+/// the microsecond. Time synchronisation can move the clock since the epoch by 500 us a second
+/// during the test.
 fn recordings_ahead_ns(recording: &Recording) -> i64 {
     let [chunk] = &recording.chunks[..] else {
         panic!("{} chunks", recording.chunks.len());
@@ -70,7 +70,7 @@ fn recordings_ahead_ns(recording: &Recording) -> i64 {
     ahead_ns
 }
 
-/// The lines about pauses of the log beside a recording, written at their ends:
+/// The lines about pauses in the log during a recording, written at their ends:
 /// `[123456789ns][gc] GC(1) Pause Young (...) 24M->5M(96M) 1.234ms`.
 fn logged_pauses(log: &Path, recording: &Recording) -> Vec<Pause> {
     let ahead_ns = recordings_ahead_ns(recording);
@@ -90,12 +90,12 @@ fn logged_pauses(log: &Path, recording: &Recording) -> Vec<Pause> {
     pauses.filter_map(pause).collect()
 }
 
-/// The collector's callbacks come a microsecond or two after its clock at the beginning, and before
-/// it at the end; the log tells whole microseconds.
+/// The collector's callbacks come one or two microseconds inside its own times at both ends. The
+/// log has whole microseconds.
 const CALLBACKS_NS: f64 = 5e3;
 
-/// How far the end of a pause may be told from the log's line of it: the line is written within
-/// some tens of us, and where it has to wait for a processor that is one of many.
+/// The maximum distance between the recorded end of a pause and its line in the log. The line is
+/// written within tens of us. If it must wait for a processor, it is one of many.
 const ENDS_NS: i64 = 300_000;
 
 /// The lines of one pause: a young collection that becomes a full one is two lines, and one pause.
@@ -106,7 +106,7 @@ struct Lines {
     end_ns: i64,
 }
 
-/// The lines of each pause that was told, by its place, and how many lines are of none.
+/// The lines of each recorded pause, by its place, and the number of lines without a pause.
 fn paired(told: &[Pause], logged: &[Pause]) -> (BTreeMap<usize, Lines>, usize) {
     let (mut pairs, mut alone): (BTreeMap<usize, Lines>, usize) = (BTreeMap::new(), 0);
     for line in logged {
@@ -128,8 +128,8 @@ fn median(mut all: Vec<i64>) -> i64 {
     all.get(all.len() / 2).copied().unwrap_or(0)
 }
 
-/// Whether it is told as it is logged. The log's clock begins later and ends earlier than ours, by
-/// what the log itself costs.
+/// Whether both agree. The log's clock begins later and ends earlier than dwell's, by the cost of
+/// logging.
 fn is_alike(told_ns: i64, logged_ns: i64) -> bool {
     let (told_ns, logged_ns) = (told_ns as f64, logged_ns as f64);
     (0.9 * logged_ns - CALLBACKS_NS..=1.2 * logged_ns + CALLBACKS_NS).contains(&told_ns)
@@ -148,7 +148,7 @@ fn unlike_ms(lengths: &[(i64, i64)]) -> [f64; 2] {
 /// log's clock begins later and ends earlier by what writing the log costs, some us to tens of us
 /// of pauses of ms. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_pauses_of_the_collector_are_those_that_it_logs() {
+fn measured_pauses_equal_the_collectors_log() {
     each(&turn(&both()), |jdk| {
         for collector in turn_beside_jdk(&COLLECTORS) {
             let place = Place::new("gc-pauses");
@@ -208,10 +208,10 @@ fn measured_pauses_of_the_collector_are_those_that_it_logs() {
                 (-ENDS_NS..=ENDS_NS).contains(&early_ns),
                 "{collector}: {early_ns} ns"
             );
-            // A line that had to wait for a processor is written long after its pause; and of the
-            // JVM's end nothing is told: one more.
+            // A line that had to wait for a processor is written long after its pause. The JVM's
+            // end is not recorded: one more.
             assert!(alone * 10 <= logged.len() + 10, "{collector}: {alone}");
-            // A thread may have to wait between our clock and the log's: one in four at most.
+            // A thread may have to wait between dwell's clock and the log's: up to one in four.
             assert!(unlike.len() * 4 <= lengths.len(), "{collector}: {unlike:?}");
             let text = dwell_report::text(&profile);
             assert!(text.contains("GC pause"), "{text}");
@@ -229,7 +229,7 @@ fn number(event: &GenericEvent, field: &str) -> f64 {
     }
 }
 
-/// What a thread's accounts say, summed up, and the time they tell of, in ns since the epoch.
+/// The sum of a thread's accounts, and their period in ns since the epoch.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     since_ns: u64,
@@ -241,7 +241,7 @@ struct Account {
 }
 
 impl Account {
-    /// What it was neither on a processor nor ready.
+    /// The time in which it was neither on a processor nor ready.
     fn missing_ns(&self) -> f64 {
         self.duration_ns - self.cpu_ns - self.waited_ns
     }
@@ -306,12 +306,12 @@ fn machine_sum(recording: &Recording, is_meant: impl Fn(u64, u64) -> bool) -> Ma
     sum
 }
 
-/// What all processes used of the processors is what this one used, at least; nothing is more than
-/// there is.
+/// The time that all processes used is not less than the time of this one, and does not exceed the
+/// machine's.
 fn machine_holds_the_process(recording: &Recording, busy: &BTreeMap<String, Account>) {
     let sum = machine_sum(recording, |_, _| true);
     println!("{sum:?}");
-    // The kernel counts a tick for who runs when it comes: of hundreds of ticks.
+    // The kernel counts a tick for the thread that runs when it comes: of hundreds of ticks.
     assert!(sum.busy_ns >= 0.85 * sum.own_ns, "{sum:?}");
     assert!(
         sum.own_ns <= 1.05 * sum.all_ns && sum.own_ns > 0.0,
@@ -321,8 +321,8 @@ fn machine_holds_the_process(recording: &Recording, busy: &BTreeMap<String, Acco
     // JVM's begin waits for a disk is another matter.
     let since_ns = busy.values().map(|it| it.since_ns).max().expect("threads");
     let until_ns = busy.values().map(|it| it.until_ns).min().expect("threads");
-    // Threads are looked at when the machine has been, at both ends: the account before theirs
-    // begins too early, and so does each first one.
+    // Threads are read after the machine, at both ends. The account before theirs begins too early,
+    // and so does each first one.
     let sum = machine_sum(recording, |from, to| {
         from + LEAST_NS > since_ns && to <= until_ns
     });
@@ -367,15 +367,15 @@ fn measured_busy_threads_run_or_wait_for_a_processor() {
     });
 }
 
-/// Time of threads that is in no account is time that the hypervisor took from them while they ran,
-/// that the JVM stopped them for, or that they waited for a page of memory to be read from a disk:
-/// none of these waits is longer than the longest gap.
+/// The time of threads that is in no account has three causes. The hypervisor took it while they
+/// ran, the JVM stopped them, or they waited for a page of memory from a disk. None of these waits
+/// is longer than the longest gap.
 ///
-/// A wait is told when it is over: the one at the first account is too much, the one at the last
-/// account is missing, and so is what is being stolen then, of which the machine does not know yet.
-/// None of these, nor what comes between the reading of an account and of the clock, is longer than
-/// the longest time that any of the threads has gone without a processor, which the program
-/// measures. 2 % are for interrupts, which some kernels count for no thread.
+/// A wait is recorded when it is over. The wait at the first account is therefore too much, and the
+/// wait at the last account is missing. So is time being stolen at that moment, which the machine
+/// does not know yet. None of these is longer than the longest time without a processor of any
+/// thread, which the program measures. The same limit holds for the time between the reading of an
+/// account and of the clock. 2 % are for interrupts, which some kernels count for no thread.
 fn nothing_is_missing(view: &View, busy: &BTreeMap<String, Account>, truths: &Truths) {
     let gap_ns = truths.number("largest_gap_ns") as f64;
     let since_ns = busy.values().map(|it| it.since_ns).min().expect("threads");
@@ -405,7 +405,7 @@ fn nothing_is_missing(view: &View, busy: &BTreeMap<String, Account>, truths: &Tr
         missing_ns += off_ns;
         may_miss_ns += stopped_ns + edge_ns;
     }
-    // What was stolen was stolen from one of them at a time on each processor.
+    // At any moment, each processor can lose time from only one of them.
     assert!(
         missing_ns <= may_miss_ns,
         "{missing_ns} ns of {may_miss_ns}"
@@ -423,17 +423,17 @@ fn sampled(view: &View) -> BTreeMap<&str, (u64, u64)> {
     times
 }
 
-/// The accounts tell of all the time but that before the first one and after the last one, and of
-/// all CPU time but what fits into that.
+/// The accounts cover all time except before the first and after the last one, and all CPU time
+/// except the amount that fits into that.
 ///
-/// The first one is the next after a thread's first sample. Each one needs a sample since the one
-/// before: the last one is the next after a sample before which there is none for a gap at most.
+/// The first account is the next one after a thread's first sample. Each account needs a sample
+/// since the one before. So the last one follows a sample with a gap before it.
 fn cpu_time_is_true(view: &View, busy: &BTreeMap<String, Account>, truths: &Truths) {
     let truth_ns = truths.ns("steadyRoot") as f64;
     let elapsed_ns = truths.number("elapsed_ns") as f64;
     let gap_ns = truths.number("largest_gap_ns");
     let cpu_ns: f64 = busy.values().map(|it| it.cpu_ns).sum();
-    // One account is made of all at the same time, so the machine's tell how far they are apart.
+    // One account reads all threads at the same time, so the machine's events show their distance.
     let apart = view.recording.events_named("dwell.Machine");
     let apart_ns = apart.filter_map(|event| event.int("duration")).max();
     let apart_ns = apart_ns.expect("accounts").cast_unsigned();

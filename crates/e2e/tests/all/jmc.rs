@@ -20,8 +20,8 @@ fn program() -> &'static Path {
     })
 }
 
-/// What Mission Control finds in a file, by the words before the number at the end of each line;
-/// it must be what the JDK finds.
+/// The content of a file for Mission Control, by the words before the number at the end of each
+/// line. It must equal the JDK's.
 fn seen_alike(jdk: &Jdk, file: &Path) -> BTreeMap<String, u64> {
     let mut command = Command::new(jdk.tool("java"));
     let output = command
@@ -67,7 +67,7 @@ fn check(jdk: &Jdk, name: &str, arguments: &str, options: &str) -> View {
 }
 
 #[test]
-fn mission_control_sees_what_is_in_a_recording_of_several_chunks() {
+fn mission_control_reads_recording_of_several_chunks() {
     each(&turn(&both()), |jdk| {
         let view = check(
             jdk,

@@ -132,7 +132,7 @@ fn check(view: &View, jdk: &Jdk) {
 }
 
 #[test]
-fn classes_are_told_with_their_jars_on_every_jdk() {
+fn classes_have_their_jars_on_every_jdk() {
     let all: Vec<&Jdk> = jdks().iter().collect();
     dwell_e2e::each(&turn(&all), |jdk| {
         let place = Place::new("libraries");
@@ -152,7 +152,7 @@ impl Drop for Endless {
 }
 
 #[test]
-fn without_an_agent_they_are_told_as_well() {
+fn classes_have_their_jars_from_outside() {
     dwell_e2e::each(&turn(&both()), |jdk| {
         let place = Place::new("libraries-outside");
         compile(jdk, &place);
@@ -176,7 +176,7 @@ fn without_an_agent_they_are_told_as_well() {
             Some(_) => {
                 let view = View::read(&file);
                 check(&view, jdk);
-                // Beside it, what the machine's processors did meanwhile.
+                // The same recording has the use of the machine's processors.
                 assert!(view.recording.counts.contains_key("dwell.Machine"));
             }
             None => println!("perf events are not permitted here"),
@@ -185,7 +185,7 @@ fn without_an_agent_they_are_told_as_well() {
 }
 
 #[test]
-fn so_it_is_with_every_collector_and_every_form_of_references() {
+fn jars_are_read_with_every_collector_and_reference_form() {
     let all: Vec<&Jdk> = jdks().iter().collect();
     let of = |feature| all.iter().find(|jdk| jdk.feature == feature);
     let jdk = of(25).expect("JDK 25");

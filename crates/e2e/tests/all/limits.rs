@@ -1,11 +1,11 @@
-//! What the agent may cost at most: bytes on disk, memory of a JVM that it is attached to.
+//! Limits of the agent's cost: bytes on disk, and memory of a JVM that it is attached to.
 
 use dwell_e2e::{Jdk, Place, Program, Starter, View, agent, both, cpu_time, each, turn};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const LIBRARY_BYTES_MAX: u64 = 2_200_000;
 const RSS_GROWTH_MAX: u64 = 30_000_000;
-/// CPU time for the compilers to come to rest in, and then to measure in.
+/// CPU time until the compilers are idle, and CPU time of the measurement.
 const SETTLE_NS: u64 = 2_000_000_000;
 const MEASURE_NS: u64 = 3_000_000_000;
 
@@ -69,12 +69,12 @@ fn epoch_ns() -> i128 {
 /// of a fixed size; a heap that is touched from the start and no C2 leave some 100 KB of scatter,
 /// which the test prints. False alarm: not seen to come by chance.
 #[test]
-fn measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb() {
+fn measured_attaching_with_20000_classes_adds_under_30_mb() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("memory");
         let program = many_classes(jdk, &place, &[]);
         peak_rss(program.pid, SETTLE_NS);
-        // What the JVM's memory does by itself in a time like that of the recording.
+        // The growth of the JVM's memory without a recording, over the same time.
         let start = rss(program.pid);
         let peak_alone = peak_rss(program.pid, MEASURE_NS);
         let before = rss(program.pid);
@@ -96,8 +96,8 @@ fn measured_attaching_to_twenty_thousand_classes_adds_at_most_30_mb() {
             i128::from(first) - attached_ns,
             view.recording.samples.len(),
         );
-        // The recording is real: it has the CPU time that was waited for, within the hundredths of
-        // a second that the kernel tells.
+        // The recording is real: it has the CPU time of the program, within the kernel's resolution
+        // of 10 ms.
         assert!(view.weight_ns() * 10 >= MEASURE_NS * 9);
         assert!(grown <= RSS_GROWTH_MAX, "{grown} bytes more");
     });
@@ -139,8 +139,8 @@ fn measured_attaching_makes_no_method_ids_of_all_classes() {
         let after = class_allocations(jdk, program.pid);
         program.tell("stop");
         println!("JDK {}: {before} before, {after} after", jdk.feature);
-        // Without ids some tens, of what the JVM itself goes on doing; with them two for each of
-        // the 20,000 classes.
+        // Without ids there are some tens, from the JVM's own activity. With ids there are two for
+        // each of the 20,000 classes.
         assert!(before > 20_000, "{before}");
         assert!(after < before + 2000, "{before} before, {after} after");
     });

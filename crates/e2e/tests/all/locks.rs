@@ -9,10 +9,10 @@ const INTERVAL_NS: u64 = 500_000;
 const FALSE_ALARM: f64 = 1e-6;
 /// Comparisons in one run.
 const COMPARISONS: f64 = 8.0;
-/// What the program's clock may see more of waits than the JVM tells, as a part: it is read before
-/// the JVM spins, and after the thread has the lock.
+/// The maximum excess of the program's times over the JVM's, as a part. The program reads its clock
+/// before the JVM spins, and after the thread has the lock.
 const AROUND: f64 = 0.05;
-/// What one wait may lack, moreover: the thread has the monitor, and loses its processor before the
+/// The additional error of one wait: the thread has the monitor, and loses its processor before the
 /// program reads its clock.
 const PREEMPTED_NS: f64 = 10e6;
 /// Standard errors of looks that chance may be off, with a chance of [`FALSE_ALARM`]
@@ -28,18 +28,18 @@ fn class_of(kind: &str) -> String {
     format!("io.dwell.test.LockWaits${}{rest}", first.to_uppercase())
 }
 
-/// What is told of the waits of one kind.
+/// The recorded waits of one kind.
 #[derive(Default)]
 struct Told {
     weight: f64,
     longest: u64,
     waits: usize,
-    /// Of these, waits of which is not known for whom: the monitor was free by the time that this
-    /// was looked for.
+    /// Waits among them with an unknown owner: the monitor was free by the time that the owner was
+    /// read.
     free: usize,
 }
 
-/// The events of a kind, each of which is what the program says: who waited, where, and for whom.
+/// The events of a kind. Each must have the waiting thread, the place and the owner of the program.
 fn told(profile: &Profile, kind: &str) -> Told {
     let class = class_of(kind);
     let mut told = Told::default();
@@ -68,7 +68,7 @@ fn told(profile: &Profile, kind: &str) -> Told {
     told
 }
 
-/// Long waits are told with their times, which lie within those that the program has measured.
+/// Long waits are recorded with times within those that the program measured.
 fn check_long(profile: &Profile, truths: &Truths) {
     for kind in LONG {
         let told = told(profile, kind);
@@ -92,11 +92,11 @@ fn check_long(profile: &Profile, truths: &Truths) {
     }
 }
 
-/// What short waits stand for is what the JVM told of them all, in the mean.
+/// The weights of short waits add up to the JVM's total of all waits, in the mean.
 ///
-/// A wait of d is recorded with a chance of d/I and stands for I, which adds d (I - d) to the
-/// variance, at most I^2/4; each is at most I off its mean. Detects weights that are off by more
-/// than a fifth.
+/// A wait of d is recorded with the probability d/I and stands for I, which adds d (I - d) to the
+/// variance: I^2/4 or less. Each weight differs from its mean by I or less. Detects weights with an
+/// error of more than a fifth.
 fn check_short(profile: &Profile, sums: &MonitorSums) {
     let waits = profile.monitor_waits();
     let long = waits.iter().filter(|wait| wait.duration_ns >= INTERVAL_NS);
@@ -125,7 +125,7 @@ fn check_short(profile: &Profile, sums: &MonitorSums) {
     );
 }
 
-/// Looks at waits agree with what the program has measured, and with events.
+/// Samples of waits agree with the program's measurements, and with events.
 fn check_looks(profile: &Profile, truths: &Truths) {
     let mut looks = Weight::default();
     for it in profile.locked(&WallFilter::default()) {
@@ -196,17 +196,16 @@ fn record_with(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
     (profile, truths)
 }
 
-/// Times of waits are those of the program, short ones in the mean; who waits, where, and who has
-/// the lock is right for each.
+/// Times of waits are those of the program, short ones in the mean. The waiting thread, the place
+/// and the owner are right for each.
 ///
-/// Assumes that chance is as `check_short` says, that looks are as certain as they say, that no
-/// thread waits for a processor for a twentieth of its waits next to them, and that half of those
-/// who begin to wait for a short time, and nine of ten of the others, keep their processor until
-/// the owner is read. Detects times that are
-/// off by a twentieth, or by a fifth where waits are shorter than the interval. False alarm: 1e-6
-/// for each JDK.
+/// Assumes the variance of `check_short`, and the recorded precision of samples. Assumes that waits
+/// for a processor do not exceed a twentieth of a thread's waits next to them. Assumes that waiting
+/// threads keep their processor until the owner is read: half of those with a short wait, nine of
+/// ten of the others. Detects errors of a twentieth, or of a fifth for waits shorter than the
+/// interval. False alarm: 1e-6 for each JDK.
 #[test]
-fn measured_waits_for_locks_are_those_of_the_program() {
+fn measured_lock_waits_equal_the_programs() {
     each(&both(), |jdk| {
         let (profile, truths) = record(jdk, "percent=50");
         let sums = *profile.monitor_sums().expect("waits are told");
@@ -232,7 +231,7 @@ fn measured_waits_for_locks_are_those_of_the_program() {
 /// unbiased estimate of their variance, which twice holds for sums of many waits
 /// (`stats::sum_bound`). Detects sums that are off by half. False alarm: 1e-6.
 #[test]
-fn measured_waits_that_are_too_many_stand_for_all() {
+fn measured_rate_limited_waits_stand_for_all() {
     const RATE: f64 = 400.0;
     each(&both(), |jdk| {
         let (profile, _) = record_with(jdk, "percent=50", "lock=20us,maxrate=400/s");
@@ -267,8 +266,8 @@ fn measured_waits_that_are_too_many_stand_for_all() {
     });
 }
 
-/// Waits of virtual threads are told in their own name, with the times that the program has
-/// measured, also where they go on on another carrier (from 24 on).
+/// Waits of virtual threads are recorded under their own names, with the times that the program has
+/// measured, also if they continue on another carrier (from 24 on).
 ///
 /// Assumes that no thread waits for a processor for a twentieth of its waits next to them. Detects
 /// times that are off by a twentieth. False alarm: 0, as nothing is left to chance.
@@ -287,7 +286,7 @@ fn measured_virtual_threads_wait_in_their_own_name() {
 }
 
 #[test]
-fn one_recording_after_the_other_has_waits_as_it_was_asked_to() {
+fn lock_waits_follow_the_options_of_each_recording() {
     each(&both(), |jdk| {
         let place = Place::new("locks-again");
         let mut program = Starter::new(jdk, &place, "LockWaits")
@@ -333,7 +332,7 @@ fn owner_method(profile: &Profile, node: dwell_profile::NodeId) -> String {
         .clone()
 }
 
-/// What is told of owners: by the method, and of those without an answer, as weights.
+/// The recorded owners: weights by the method, and the weight of failures.
 #[derive(Default)]
 struct OwnersTold {
     sleep: Weight,
@@ -342,7 +341,7 @@ struct OwnersTold {
 }
 
 impl OwnersTold {
-    /// Each of them is who had the monitor, and in a method that has it.
+    /// Each of them is the thread with the monitor, in a method that has it.
     fn of(profile: &Profile) -> OwnersTold {
         let mut told = OwnersTold::default();
         for it in profile.monitor_owners() {
@@ -388,13 +387,13 @@ fn record_owners(jdk: &Jdk, arguments: &str, how: &str) -> (Profile, Truths) {
     (Profile::as_recorded(View::read(&file).recording), truths)
 }
 
-/// Without a clock for wall time it is told where the owner was when a wait began: of all waits,
-/// where so few come that all ask, however long looks take, each with its own time.
+/// Without a clock for wall time, waits record where the owner was when they began. So few waits
+/// come that all record it, each with its own time, however long that takes.
 ///
-/// Assumes that no thread waits for a processor for a twentieth of its waits next to them, and that
-/// an owner is where it was until it is looked at in seven of ten waits. Detects an answer of
-/// somebody who has not the monitor, times that are off by a twentieth, and owners that are not
-/// seen while they run, or while they sleep. False alarm: 0, as nothing is left to chance.
+/// Assumes that waits for a processor do not exceed a twentieth of a thread's waits next to them.
+/// Assumes that in seven of ten waits an owner is still at its place when it is read. Detects an
+/// answer of a thread without the monitor, errors of a twentieth, and owners that are missed while
+/// they run or sleep. False alarm: 0, as nothing is random.
 #[test]
 fn measured_owners_are_where_they_had_the_monitor() {
     each(&both(), |jdk| check_owners(jdk, ROUNDS, 0.7));
@@ -403,9 +402,10 @@ fn measured_owners_are_where_they_had_the_monitor() {
 /// The same of virtual threads, which have the monitor with a carrier while they run and without
 /// one while they sleep (from 24 on).
 ///
-/// Assumes that each owner is found with a chance of 0.7: it is just being mounted, or gives its
-/// carrier up, when many of the waits begin. Detects what the one before does, and where fewer than
-/// four of twenty owners are told. False alarm: 2e-6 for each JDK (binomial, three or fewer).
+/// Assumes that each owner is found with the probability 0.7. It is missed if it is just being
+/// mounted, or gives its carrier up, when many of the waits begin. Detects the activity of the
+/// previous owner, and fewer than four found owners of twenty. False alarm: 2e-6 for each JDK
+/// (binomial, three or fewer).
 #[test]
 fn measured_virtual_owners_are_where_they_had_the_monitor() {
     each(&since(24), |jdk| {

@@ -20,7 +20,8 @@ fn phase_of(sample: &SampleView<'_>) -> Option<&'static str> {
     PHASES.into_iter().find(|phase| sample.has(phase))
 }
 
-/// What the samples stand for is the CPU time of the process, but for what the end cuts off.
+/// The samples' weights add up to the CPU time of the process, except for the part that the end
+/// cuts off.
 #[track_caller]
 fn check_weights(view: &View) {
     const ENDING_NS: u64 = 50_000_000;
@@ -75,8 +76,8 @@ fn measured_phases_have_their_shares_and_stacks_their_frames() {
     check_managed(&view);
 }
 
-/// The program is compiled when it runs. Where Mono's own library has code already, as Debian makes
-/// it when it installs it, methods of that are told apart.
+/// The program is compiled when it runs. If Mono's own library has precompiled code, as on Debian,
+/// the methods of that are distinguished.
 fn check_compilers(view: &View) {
     let library = "/usr/lib/mono/aot-cache/amd64/mscorlib.dll.so";
     let has_library_code = std::path::Path::new(library).exists();
@@ -114,7 +115,7 @@ fn check_lines(view: &View) {
     }
 }
 
-/// Methods are told with the assembly that they are from.
+/// Methods have the names of their assemblies.
 fn check_assemblies(view: &View) {
     let (mut own, mut library) = (0, 0);
     for method in &view.recording.methods {
@@ -178,7 +179,7 @@ fn the_heap_stays_right_under_all_suspend_modes() {
         check_stops(&view, mode);
         let pauses = view.recording.events_named("dwell.GcPause").count() as u64;
         let collections = ran.number("collections");
-        // One pause has a collection of each generation at most.
+        // One pause has no more than a collection of each generation.
         println!("{mode}: {collections} collections, {pauses} pauses");
         assert!(
             collections > 10 && pauses * 2 >= collections,
@@ -187,7 +188,7 @@ fn the_heap_stays_right_under_all_suspend_modes() {
     }
 }
 
-/// While one thread collects the others wait for that, and this is told.
+/// While one thread collects, the others wait for it, and the recording shows this.
 fn check_stops(view: &View, mode: &str) {
     let recording = &view.recording;
     let mut looks: BTreeMap<&str, u64> = BTreeMap::new();
@@ -207,7 +208,7 @@ fn check_stops(view: &View, mode: &str) {
 /// let that finish all the same. Without the allocators' critical regions it does not, and the same
 /// run crashes within seconds: `bench/mono --held` shows it.
 #[test]
-fn a_thread_held_in_the_handler_within_an_allocator_harms_nobody() {
+fn thread_held_in_handler_inside_allocator_is_harmless() {
     let Some(mono) = Mono::find_experimental("mono-held") else {
         return;
     };
@@ -259,7 +260,7 @@ fn stops_and_samples_meet_in_each_others_handlers() {
 /// Mono's own handler of samples, for another profiler's signal, and ours, which calls it: neither
 /// may run inside of the other.
 #[test]
-fn another_profiler_may_sample_beside_us() {
+fn another_profiler_may_sample_at_the_same_time() {
     let Some(mono) = Mono::find("mono-two") else {
         return;
     };
@@ -288,10 +289,10 @@ fn another_profiler_may_sample_beside_us() {
     }
 }
 
-/// Handlers that a program has installed itself, native and managed, are called on beside us, for
-/// SIGPROF, too; native ones also inside of our handler.
+/// Handlers of the program, native and managed, still run during a recording, for SIGPROF, too.
+/// Native ones also run inside of dwell's handler.
 #[test]
-fn handlers_of_the_program_are_called_as_without_us() {
+fn handlers_of_the_program_still_run() {
     let Some(mono) = Mono::find_experimental("mono-handlers") else {
         return;
     };
@@ -353,8 +354,8 @@ fn compilers_start_under_a_thousand_signals_a_second() {
     };
     let source = mono.file("hello.cs");
     std::fs::write(&source, "public class Hello { }").expect("a file here");
-    // Of a compiler's start nearly all is code compiled ahead of time that is met for the first
-    // time, which is where a walk at the wrong moment waits for its own thread for ever.
+    // A compiler's start is nearly all precompiled code at its first use. A walk at the wrong
+    // moment there would wait for its own thread for ever.
     for start in 0..20 {
         let mut command = mono.recorded("mcs", "cpu=1ms,wall=20ms,file=mcs.jfr");
         let words = ["-target:library", "-out:hello.dll", "hello.cs"];
@@ -369,9 +370,9 @@ fn compilers_start_under_a_thousand_signals_a_second() {
     }
 }
 
-/// Detects a cause that is told for another. False alarm: 6e-7, five standard errors of the looks.
+/// Detects a wrong cause. False alarm: 6e-7, five standard errors of the samples.
 #[test]
-fn measured_who_waits_is_not_signalled_and_is_told_from_who_runs() {
+fn measured_waiting_threads_get_no_signals_and_their_cause() {
     let Some(mono) = Mono::find("mono-idle") else {
         return;
     };
@@ -379,7 +380,7 @@ fn measured_who_waits_is_not_signalled_and_is_told_from_who_runs() {
     let mut command = mono.recorded("mono", "cpu=1ms,wall=10ms,file=idle.jfr");
     let (_, view) = mono.record(command.args(["idle.exe", "2"]), "idle.jfr");
     check_weights(&view);
-    // Each has begun, which takes some samples at most, and waits from then on.
+    // Each has begun, which takes a few samples, and waits from then on.
     let idle = view.of_threads("idle").count();
     let busy = view.of_threads("Main").count();
     assert!(busy > 500 && idle * 4 < busy, "{idle} {busy}");
@@ -450,7 +451,7 @@ fn check_causes(view: &View) {
 /// However a program ends, and whatever it does to domains, processes and signals, it does the same
 /// as alone, and what was recorded can be read.
 #[test]
-fn programs_end_as_they_do_alone() {
+fn mono_programs_end_as_without_a_profiler() {
     let Some(mono) = Mono::find("mono-ends") else {
         return;
     };
@@ -487,7 +488,7 @@ fn programs_end_as_they_do_alone() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_the_program_runs_all_the_same() {
+fn wrong_options_are_reported_and_the_program_runs() {
     let Some(mono) = Mono::find("mono-wrong") else {
         return;
     };

@@ -1,5 +1,5 @@
-//! JVMs read from outside: the same stacks as the JDK's own tool prints, who waits for whom,
-//! safepoints that hang; and nothing in the JVM is touched.
+//! JVMs read from outside: stacks equal to those of the JDK's own tool, owners of locks, safepoints
+//! that hang. The JVM is not touched.
 
 mod damaged;
 
@@ -21,7 +21,7 @@ const PLAIN: Options = Options {
     running: Duration::from_millis(300),
     stop: false,
 };
-/// What has not come about by then hangs.
+/// Longer waits are hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits for something to become true.
@@ -73,7 +73,7 @@ fn lines(thread: &Thread) -> Vec<String> {
     java.collect()
 }
 
-/// What `jstack` prints.
+/// The output of `jstack`.
 fn jstack(jdk: &Jdk, pid: u32) -> String {
     let printed = jdk
         .attaching("jstack")
@@ -120,7 +120,7 @@ fn jstack_locks(text: &str, name: &str) -> Vec<(usize, String)> {
         if line.starts_with("\tat ") {
             frames += 1;
         } else if let Some(lock) = line.strip_prefix("\t- ") {
-            // What 11 says of a monitor of which the thread waits to be notified.
+            // The wording of 11 for a monitor on which the thread waits to be notified.
             let lock = lock.replace("waiting to re-lock in wait()", "locked");
             if lock.starts_with("locked") || lock.starts_with("eliminated") {
                 found.push((frames - 1, lock));
@@ -163,7 +163,7 @@ fn by_order(locks: Vec<(usize, String)>) -> Vec<(usize, String)> {
     numbered.collect()
 }
 
-/// Monitors that nobody waits for are those that the JDK prints, and are told of frames of each
+/// Monitors without waiting threads equal those that the JDK prints, and belong to frames of each
 /// kind.
 fn check_locks(ours: &Dump, theirs: &str, jdk: &Jdk) {
     for (name, count) in [("locks-cold", 4), ("locks-hot", 5), ("waiter", 1)] {
@@ -246,7 +246,7 @@ fn check_frames(ours: &Dump, jdk: &Jdk, pid: u32, flags: &[&str]) -> String {
 }
 
 #[test]
-fn stacks_are_those_that_the_jdk_prints_and_waits_are_told() {
+fn outside_stacks_and_waits_equal_the_jdks() {
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("outside");
         // With code compiled where it is called first, frames of each kind are there for sure.
@@ -270,7 +270,7 @@ fn has(jdk: &Jdk, collector: &str) -> bool {
 /// Each collector's references, each form of them and of objects' headers, and each way to run
 /// code.
 #[test]
-fn stacks_and_waits_are_told_in_each_mode() {
+fn outside_stacks_and_waits_work_in_each_mode() {
     let modes: [&[&[&str]]; 2] = [
         &[
             &["-XX:+UseZGC"],
@@ -303,7 +303,7 @@ fn stacks_and_waits_are_told_in_each_mode() {
     });
 }
 
-/// What the threads of `Stands` wait for, and whom.
+/// Checks the causes and owners of waits of the threads of `Stands`.
 fn check_waits(dump: &Dump, jdk: &Jdk) {
     let owner = |name: &str| {
         let wanted = named(dump, name).wanted.as_ref()?;
@@ -413,7 +413,7 @@ fn running_threads_are_sampled_or_stopped_on_demand() {
     });
 }
 
-/// What others can see of a process.
+/// The externally visible state of a process.
 fn visible(pid: u32) -> (Vec<String>, String, Vec<u32>, usize) {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let libraries: BTreeSet<String> = (maps.lines())
@@ -479,10 +479,10 @@ fn dump_stopped(pid: u32) -> Dump {
 }
 
 #[test]
-fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
+fn outside_read_changes_nothing_and_needs_no_answer() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("outside");
-        // Nobody could attach to this one.
+        // No tool could attach to this one.
         let flags = [
             "-Xrs",
             "-XX:+DisableAttachMechanism",
@@ -534,8 +534,8 @@ fn nothing_in_the_jvm_is_touched_and_it_need_not_answer() {
 }
 
 #[test]
-fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
-    // Up to 13 nobody notes what it is for and since when, and 8's library has no symbols.
+fn hung_safepoint_is_reported_with_its_culprit() {
+    // Up to 13 the JVM does not store its operation and its begin, and 8's library has no symbols.
     each(&jdks().iter().collect::<Vec<_>>(), |jdk| {
         let place = Place::new("outside");
         let start = Starter::new(jdk, &place, "Stops")
@@ -580,7 +580,7 @@ fn a_safepoint_that_is_not_reached_is_told_with_its_culprit() {
         let is_placed = check(culprit, &seen);
         let culprit = &seen.threads[culprit];
         assert!(is_placed || culprit.how != How::Sampled, "{culprit:?}");
-        // Of a stopped process the kernel tells where each thread is.
+        // The kernel knows the position of each thread of a stopped process.
         let stopped = looks.clone().find_map(|()| {
             let dump = dump_stopped(program.pid);
             Some((late(&dump)?, dump))

@@ -41,9 +41,9 @@ fn record(starter: Starter, place: &Place) -> Option<(View, Truths)> {
 }
 
 /// Detects names that are missing or another thread's. False alarm: not by chance on an idle
-/// machine; what a sample cannot tell says so.
+/// machine; a sample without a known name is marked.
 #[test]
-fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
+fn measured_mounted_virtual_threads_have_names_from_outside() {
     each(&since(21), |jdk| {
         let place = Place::new("outside-virtual");
         let starter = Starter::new(jdk, &place, "VirtualThreads");
@@ -56,8 +56,8 @@ fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
         let mut ids: BTreeMap<&str, i64> = BTreeMap::new();
         for sample in view.samples().filter(|it| it.has("burstOfVirtualThread")) {
             bursts += 1;
-            // What was frozen in the heap at that moment may be missing, and then the sample says
-            // so. It is read while the thread goes on: few are told wrongly.
+            // Frames that were in the heap at that moment may be missing, and then the sample says
+            // so. The thread runs while it is read, so a few names are wrong.
             if sample.failure().is_none() {
                 let deep = sample.frames().filter(|it| it.name == "descend").count();
                 wrong += u64::from(deep != 30);
@@ -97,7 +97,7 @@ fn measured_mounted_virtual_threads_have_their_names_without_an_agent() {
 
 /// Detects owners that are missing, 1 % of looks. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_looks_tell_who_has_what_is_waited_for_without_an_agent() {
+fn measured_wall_samples_have_lock_owners_from_outside() {
     each(&turn(&since(8)), |jdk| {
         let place = Place::new("outside-owners");
         let file = place.path("o.jfr");
@@ -182,7 +182,7 @@ fn measured_the_kernels_frames_are_there_without_an_agent() {
 }
 
 #[test]
-fn libraries_that_are_loaded_later_are_known_without_an_agent() {
+fn later_libraries_are_known_from_outside() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("outside-late");
         let starter = Starter::new(jdk, &place, "JniLoad").with("seconds=2 cpu_ms=1500");

@@ -67,7 +67,7 @@ fn check_samples(view: &View, is_virtual: bool) {
     assert_eq!(seen.len(), 4 + usize::from(is_virtual), "{seen:?}");
 }
 
-/// Looks at threads that wait say the same; if only requests are looked at, there are no others.
+/// Samples of waiting threads agree. If only requests are sampled, there are no others.
 fn check_looks(profile: &Profile, only_requests: bool) {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for wall in profile.wall(&WallFilter::default()) {
@@ -96,8 +96,8 @@ fn check_looks(profile: &Profile, only_requests: bool) {
         "{seen:?}"
     );
     if only_requests {
-        // A thread may change between choice and look. Where one waited for a processor is told by
-        // its next sample, whatever that has.
+        // A thread may change between choice and sample. Its next sample shows that it waited for a
+        // processor, whatever context that has.
         let is_seen = |cause| profile.names().text(cause) != "runnable";
         let (mut all, mut without) = (0, 0);
         for look in profile.looks().iter().filter(|look| is_seen(look.cause)) {
@@ -145,7 +145,7 @@ fn check(jdk: &Jdk, loaded: Loaded, options: &str) {
 }
 
 #[test]
-fn samples_and_looks_carry_what_another_library_publishes() {
+fn samples_and_looks_carry_published_contexts() {
     each(&turn(&both()), |jdk| {
         let ways: &[Loaded] = match jdk.feature {
             17 => &[Loaded::Later],

@@ -1,4 +1,4 @@
-//! Safepoints as the recording tells them, against the JVM's own log, and who was late for them.
+//! Compares recorded safepoints and late threads with the JVM's own log.
 
 use dwell_attach::Target;
 use dwell_e2e::{
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What a log says of one safepoint, in ns.
+/// A safepoint in the log, in ns.
 #[derive(Debug, PartialEq)]
 struct Logged {
     operation: String,
@@ -67,18 +67,18 @@ fn record_and(
     (profile, logged(&log))
 }
 
-/// Where the watcher has waited for processors no longer than this, nobody else wants them.
+/// If the watcher waits no longer than this for processors, the machine has no other load.
 const WAITED_NS: u64 = 100_000_000;
 
 /// Counted loops have no polls then.
 const NO_POLLS: [&str; 2] = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"];
 
-/// Detects safepoints that are missing, and times off by 10 % or 0.1 ms. Both come from the same
-/// readings of the JVM's clock, so there is no sampling. False alarm: not by chance on an idle
-/// machine, where at most one may be counted only; on a busy one, on which the watcher had to wait
-/// for a processor, safepoints in a row may be told as one, which is counted.
+/// Detects missing safepoints, and errors of 10 % or 0.1 ms. Both times come from the same readings
+/// of the JVM's clock, so there is no sampling. False alarm: not by chance on an idle machine,
+/// where only one may be counted without an event. On a busy one, the watcher may wait for a
+/// processor, and safepoints in a row may share an event, which counts them.
 #[test]
-fn measured_safepoints_are_those_that_the_jvm_logs() {
+fn measured_safepoints_equal_the_jvms_log() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
@@ -139,7 +139,7 @@ fn measured_safepoints_are_those_that_the_jvm_logs() {
     });
 }
 
-/// The thread that asks for collections waits for them, and is told to.
+/// The thread that requests collections waits for them, and the recording shows this.
 fn check_asker(profile: &Profile) {
     let filter = WallFilter {
         thread: Some("main".to_owned()),
@@ -168,13 +168,13 @@ fn check_asker(profile: &Profile) {
     assert!(right >= 50 && wrong <= right / 50, "{causes:?}");
 }
 
-/// Detects 5 % of the time to safepoint that is given to nobody or to another, or has no stack. It
-/// is noticed at most 1 ms after its begin, of 60. False alarm: by chance only with ZGC, where the
-/// stack of 4 delays of some 3,400 was missing, that is, of 0.3 % at most: three or more of about
-/// 54 (17), or five or more of 84 (25), are missing in less than one run of 2,000, and in two in a
-/// row of four million.
+/// Detects 5 % of the time to safepoint with no thread, a wrong thread or no stack. The watcher
+/// notices it within 1 ms of its begin, of 60 ms. False alarm: by chance only with ZGC. There, 4 of
+/// about 3,400 delays lacked a stack, that is 0.3 % or less. Three missing stacks of about 54 (17),
+/// or five of 84 (25), come in less than one run of 2,000, and in two successive runs in one of
+/// four million.
 #[test]
-fn measured_the_thread_that_all_others_wait_for_is_named_with_its_stack() {
+fn measured_thread_that_delays_safepoints_has_its_stack() {
     each(&turn(&since(17)), |jdk| {
         for collector in turn_beside_jdk(&["-XX:+UseG1GC", "-XX:+UseSerialGC", "-XX:+UseZGC"]) {
             let flags = [&[collector][..], &NO_POLLS].concat();
@@ -246,17 +246,17 @@ fn within_stops(profile: &Profile, filter: &WallFilter, cause: &str) -> f64 {
         .sum()
 }
 
-/// A thread that polls all the time stands still from when a safepoint is asked for until its end,
-/// and looks at it say so. Where it has no processor when the safepoint is asked for, it cannot
-/// poll until it gets one: it is ready so long, and looks say that. How long it was ready the
-/// kernel counts, too, and no more than that is taken for right.
+/// A thread that polls all the time stands still from the request of a safepoint to its end, and
+/// its samples must show this. A thread without a processor at the request cannot poll until it
+/// gets one, so its samples show that it is ready. The kernel counts this time, too, and the test
+/// accepts no more than that.
 ///
-/// Detects a tenth of that time under another cause, or so much of another under this one. A look
-/// is made every 5 ms, and each of the 20 safepoints and more lasts 60 ms: chance adds or takes
-/// one look at the begin and one at the end of each, which is 10 ms of 1200 in all (one standard
-/// deviation), a twelfth of what is allowed. False alarm: not by chance.
+/// Detects a tenth of that time under another cause, or as much of another under this one. Samples
+/// come every 5 ms, and each of the 20 or more safepoints lasts 60 ms. The error is one sample at
+/// the begin and one at the end of each: 10 ms of 1200 in total (one standard deviation), a twelfth
+/// of the tolerance. False alarm: not by chance.
 #[test]
-fn measured_a_thread_that_stands_at_safepoints_is_told_to() {
+fn measured_stops_at_safepoints_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=4 millis=60 pause=100";
@@ -307,11 +307,11 @@ fn held_by_state(profile: &Profile, thread: &str) -> BTreeMap<String, f64> {
 /// A thread that copies much at a time is late because of that, in compiled code (in a stub) and in
 /// interpreted code (in the JVM).
 ///
-/// Detects copies that are told as something else, a fifth of the time that the thread runs; where
-/// it has to wait for a processor besides, it is told so. False alarm: not by chance: each copy
-/// that a collection comes upon takes some ms.
+/// Detects copies under another cause, a fifth of the time that the thread runs. Waits for a
+/// processor are recorded as such. False alarm: not by chance: each copy that a collection meets
+/// takes some ms.
 #[test]
-fn measured_a_thread_that_copies_much_is_told_to() {
+fn measured_late_thread_in_array_copy_has_its_cause() {
     each(&turn(&both()), |jdk| {
         for (mode, state) in turn_beside_jdk(&[("-XX:+TieredCompilation", "java"), ("-Xint", "vm")])
         {
@@ -333,14 +333,13 @@ fn measured_a_thread_that_copies_much_is_told_to() {
     });
 }
 
-/// More threads than processors: most of them are late because they have none.
+/// More threads than processors: most of them are late for want of a processor.
 ///
-/// Detects waits for a processor that are told as something else, two fifths of the time: some
-/// threads run for a while first. Where nobody else wants the processors a stop takes 2 ms, so they
-/// are asked early; 70 to 120 threads are late then in 3 s. False alarm: not by chance; where
-/// others want the processors as well there is only more of it.
+/// Detects waits for a processor under another cause, two fifths of the time: some threads run for
+/// a while first. On an idle machine a stop takes 2 ms, so threads count as late early: 70 to 120
+/// of them in 3 s. False alarm: not by chance; other load only adds late threads.
 #[test]
-fn measured_threads_that_have_no_processor_are_told_to() {
+fn measured_late_threads_without_processor_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let with = "seconds=3 millis=1 pause=20 polling=32";
         let (profile, _) = record(jdk, with, ",late=300us", &["-XX:+UseSerialGC"]);
@@ -359,9 +358,10 @@ fn measured_threads_that_have_no_processor_are_told_to() {
     });
 }
 
-/// Nobody is late, and asked where it is, before the time that the recording was told.
+/// A thread is only late, and asked for its stack, after the time that the recording was started
+/// with.
 #[test]
-fn late_threads_are_those_after_the_time_that_is_asked_for() {
+fn late_threads_follow_the_requested_threshold() {
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=2 millis=60 pause=100 polling=0";
@@ -374,7 +374,7 @@ fn late_threads_are_those_after_the_time_that_is_asked_for() {
     });
 }
 
-/// A copy of a JDK whose libjvm has lost its symbols; all else is linked to.
+/// A copy of a JDK whose libjvm has lost its symbols; its other files are links.
 fn stripped(jdk: &Jdk, place: &Place) -> Jdk {
     let home = place.path("jdk");
     let link = |from: &Path, to: &Path, but: &str| {
@@ -432,7 +432,7 @@ fn measured_safepoints_are_counted_without_symbols() {
         let mut counted = Vec::new();
         let (profile, log) =
             record_and(&copy, "seconds=3 millis=30 pause=100", "", &flags, |pid| {
-                // From outside nothing is told, rather than that there is none.
+                // From outside, the cause is unknown, which is not reported as its absence.
                 let target = Target::examine(pid).expect("a JVM");
                 let live = Live::open(pid).expect("its memory");
                 let vm = Vm::read(&target, &live).expect("what is to be known of it");
@@ -458,8 +458,8 @@ fn measured_safepoints_are_counted_without_symbols() {
         println!("{}: {count} of {reaching} + {operation} ns", jdk.feature);
         assert!(count >= 10 && reaching > 20_000_000 && operation > 10_000_000);
         assert!(stops.iter().all(|stop| !stop.is_known));
-        // The JVM has counted from its own beginning on, before that of the recording; what came
-        // between the second look and the recording's end is told, too.
+        // The JVM has counted from its own beginning, before that of the recording. Safepoints
+        // between the second reading and the recording's end are recorded, too.
         let (before, after) = (counted[0], counted[1]);
         assert!(
             (after[0] - before[0]..=after[0] + 3).contains(&count),
@@ -489,7 +489,7 @@ fn measured_safepoints_are_counted_without_symbols() {
     });
 }
 
-/// A program that stops often: 100 events a second at most, and none is forgotten.
+/// A program that stops often: up to 100 events a second, and every safepoint is counted.
 ///
 /// Detects safepoints that are forgotten, but for 20 of before and after the recording. False
 /// alarm: not by chance.

@@ -1,5 +1,4 @@
-//! Spans inside of a request are told with their beginnings and ends, if they are long enough for
-//! anybody to look at.
+//! Spans inside of a request are recorded with their times, if they are long enough to matter.
 
 use dwell_e2e::{Place, Starter, View, both, each, turn};
 use dwell_jfr::reader::GenericEvent;
@@ -17,7 +16,7 @@ fn id_of(event: &GenericEvent, field: &str) -> u64 {
 /// Detects times of spans that are not those of the program's clock. Both clocks are read one
 /// after the other. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_spans_inside_of_requests_have_the_times_that_they_had() {
+fn measured_spans_in_requests_have_true_times() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("spans");
         let file = place.path("spans.jfr");
@@ -59,7 +58,7 @@ fn measured_spans_inside_of_requests_have_the_times_that_they_had() {
         let profile = Profile::from_recording(view.recording.clone());
         assert_eq!(profile.spans().len(), spans.len());
         let request = profile.requests().first().expect("the request");
-        // Of both the end is the moment when it was told.
+        // The end of both is the moment of their record.
         let end = request.time_ns + request.duration_ns;
         for id in 0xa1..=0xa0 + LONG_ONES as u64 {
             let span = profile.spans().iter().find(|span| span.span_id == id);

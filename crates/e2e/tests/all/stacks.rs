@@ -66,7 +66,7 @@ fn measured_stacks_of_1200_frames_are_complete() {
 /// Detects stacks that are not cut: 2 % may be on their way down, of which 0.1 % are due. False
 /// alarm: less than 1e-10 with 800 samples.
 #[test]
-fn measured_a_limit_of_depth_cuts_and_says_so() {
+fn measured_depth_limit_marks_cut_stacks() {
     each(&turn(&both()), |jdk| {
         let Run { view, _place, .. } = record(
             jdk,
@@ -103,7 +103,7 @@ fn measured_a_limit_of_depth_cuts_and_says_so() {
 /// intervals and 1 % are more than five deviations of as many as there are. False alarm: less than
 /// 1e-6 where the drainer has a processor each 100 ms.
 #[test]
-fn measured_samples_of_unloaded_classes_keep_class_method_and_line() {
+fn measured_samples_of_unloaded_classes_keep_their_names() {
     each(&turn(&jdks().iter().collect::<Vec<_>>()), |jdk| {
         let Run {
             view,
@@ -143,8 +143,8 @@ fn measured_samples_of_unloaded_classes_keep_class_method_and_line() {
                 named.0
             );
         }
-        // What is not named would be missing here; a class has a part of an interval by chance,
-        // which for all of them together is a few intervals.
+        // Time without a name would be missing here. By chance a class has a part of an interval,
+        // which adds up to a few intervals for all of them.
         let slack = truth / 100 + 20 * 500_000;
         assert!(named.1 + slack >= truth, "named {named:?} of {truth} ns");
     });
@@ -160,13 +160,13 @@ fn lines_are_right(sample: &SampleView<'_>) -> bool {
     })
 }
 
-/// No sample may name a library that was at its address before. Detects names that are not found:
-/// a quarter of what is not told as unknown (2 to 10 % are clocks and calls of JNI), and more than
-/// half told as that. Unknown is what was sampled in the round of the drainer in which libraries
-/// change: 100 ms at most where it has a processor, of 200 ms of work with each library. False
+/// A sample must never name a library that was at its address before. Detects missing names: a
+/// quarter of the samples that are not marked as unknown (2 to 10 % are clocks and calls of JNI),
+/// and more than half marked as unknown. A sample is unknown if libraries change in the same round
+/// of the drainer: 100 ms or less if it has a processor, of 200 ms of work with each library. False
 /// alarm: not by chance on an idle machine.
 #[test]
-fn measured_libraries_that_come_and_go_are_named_and_never_another_one() {
+fn measured_reloaded_libraries_have_their_own_names() {
     each(&turn(&both()), |jdk| {
         let Run {
             view,
@@ -223,7 +223,7 @@ fn measured_libraries_that_come_and_go_are_named_and_never_another_one() {
 /// without saying so, which is exact. False alarm: 1e-6 for each of eight threads (Bernstein),
 /// failed walks 1e-6.
 #[test]
-fn measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier() {
+fn measured_virtual_threads_have_weights_and_carrier_stacks() {
     each(&since(21), |jdk| {
         let Run {
             view,
@@ -284,8 +284,9 @@ fn measured_virtual_threads_have_weights_and_stacks_down_to_the_carrier() {
     });
 }
 
-/// Each thread's weight differs from its truth by no more than chance: a sample has a weight of one
-/// interval, so by Bernstein's inequality with a chance of 1e-6 by 8 sigma of counting at most.
+/// Each thread's weight differs from its truth by no more than chance. A sample has a weight of one
+/// interval, so by Bernstein's inequality the error exceeds 8 sigma of counting with a probability
+/// of 1e-6.
 #[track_caller]
 fn check_virtual_weights(weights: &BTreeMap<&str, u64>, truths: &Truths) {
     let interval = 500_000.0;

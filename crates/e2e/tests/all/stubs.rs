@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What calls are linked by, and what the VM does in between: the program's own calls of its loops
-/// take those, too.
+/// The functions that link calls, and the VM's work in between, which the program's own calls of
+/// its loops take, too.
 const LINKING: [&str; 12] = [
     "I2C/C2I adapters",
     "resolve_",
@@ -77,13 +77,13 @@ fn check(view: &View, what: &str) {
     );
     // The interpreter has few.
     assert!(all > 5, "{what}: {stubs:?}");
-    // What cannot be proven is rare: places where deoptimisation has taken a frame away.
+    // Unproven frames are rare: places where deoptimisation has removed a frame.
     let is_often = stats::is_more_often(marked, all + marked, 0.02);
     assert!(!is_often, "{what}: {marked} of {all} marked");
 }
 
-/// The program; its loops are not inlined, so that where C2 has no debug information, as in calls
-/// of stubs, they are told apart.
+/// The program. Its loops are not inlined, so they stay distinguishable where C2 has no debug
+/// information, as in calls of stubs.
 fn program(jdk: &Jdk, place: &Place, flags: &[&str]) -> Starter {
     let starter = Starter::new(jdk, place, "Stubs")
         .with("seconds=3 cpu_ms=2500")

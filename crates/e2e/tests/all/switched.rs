@@ -11,7 +11,7 @@ fn value<'a>(status: &'a str, key: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("no {key} in {status}"))
 }
 
-/// Waits until a number of the status has grown by so much; what it is then.
+/// Waits until a number of the status has grown by this much, and returns it.
 fn await_more(program: &Program, key: &str, more: u64) -> u64 {
     let number = || -> u64 { value(&program.tell("status"), key).parse().unwrap() };
     let (first, began) = (number(), Instant::now());
@@ -26,7 +26,7 @@ fn await_more(program: &Program, key: &str, more: u64) -> u64 {
     }
 }
 
-/// Asks for a change; what was recorded before, and what is from now on.
+/// Requests a change. Returns the events before and from now on.
 fn change(program: &Program, options: &str) -> (String, String) {
     let reply = program.tell(&format!("start,{options}"));
     let of = |key| value(&reply, key).to_owned();
@@ -36,7 +36,7 @@ fn change(program: &Program, options: &str) -> (String, String) {
 
 const USUAL: &str = "cpu=5ms,wall=20ms";
 
-/// What cannot be changed is refused in one line, and the recording goes on as it was.
+/// An impossible change is refused in one line, and the recording goes on unchanged.
 fn check_refusals(program: &Program, place: &Place) {
     let other = place.text("other.jfr");
     for (options, part) in [
@@ -176,9 +176,9 @@ fn check_file(view: &View) {
     assert!(view.samples().any(|sample| sample.sample.time_ns > last));
 }
 
-/// Objects that are followed from later on are told as of that time.
+/// Objects that are followed from a later time on are recorded from that time.
 #[test]
-fn objects_are_followed_from_when_that_was_switched_on() {
+fn objects_are_followed_from_the_switch_on() {
     each(&both(), |jdk| {
         let place = Place::new("switched-live");
         let file = place.path("a.jfr");

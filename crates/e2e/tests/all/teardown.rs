@@ -1,5 +1,5 @@
-//! What is left of recordings: nothing but the library and the memory it set aside, however many
-//! there were, and even if they end while signals are on their way.
+//! Recordings leave only the library and the memory that it has reserved, however many there were,
+//! and even if they end while signals are pending.
 
 use dwell_e2e::{
     Jdk, Place, Program, Starter, View, agent, both, each, fd_targets, is_whole, perf_is_permitted,
@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
-/// What is in use goes up and down by some MB, as `malloc` gives memory back now and then: up to
+/// The memory in use goes up and down by some MB, as `malloc` gives memory back now and then: up to
 /// 2.3 were seen with 1000 threads. Recordings that keep the names of these keep 220 KB each, so 36
 /// of them 8 MB.
 const GROWTH_KB_MAX: u64 = 6 << 10;
@@ -65,7 +65,7 @@ struct Left {
     snapshots_kb: u64,
 }
 
-/// Memory of its own by mapping: how large, and how much of it is in use, in KiB.
+/// Private mappings: their size, and the part in use, in KiB.
 fn memory(pid: u32) -> Vec<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps")).expect("the process lives");
     let (mut size, mut all) = (0, Vec::new());
@@ -177,9 +177,9 @@ fn assert_gone(pid: u32, signal: u64) -> Left {
     left
 }
 
-/// With each way to walk: what is there while it records, and that it is gone afterwards.
+/// Checks the resources of a recording for each way to walk, and that they are gone afterwards.
 #[test]
-fn after_a_stop_nothing_is_at_work_whatever_the_walk() {
+fn stopped_recording_leaves_no_activity() {
     each(&turn(&both()), |jdk| {
         for engine in engines() {
             let place = Place::new("gone");
@@ -234,7 +234,7 @@ fn medians(looks: &[Left]) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// What was left after each of so many rounds, early and late.
+/// The remaining resources after each of many rounds, early and late.
 struct Change {
     middle: BTreeMap<&'static str, u64>,
     early: BTreeMap<&'static str, u64>,
@@ -262,7 +262,7 @@ impl Change {
         for what in ["threads", "fds"] {
             assert_eq!(self.early[what], self.late[what], "{what}");
         }
-        // What recordings leave behind, if only some of them do, grows from each quarter to the
+        // Remains of recordings, if only some of them leave any, grow from each quarter to the
         // next. One step is the JVM's: it commits memory piece by piece, and the C library makes
         // arenas.
         let [early, middle, late] =
@@ -315,7 +315,7 @@ fn measured_many_recordings_leave_nothing_behind() {
     many_recordings(times / engines().len());
 }
 
-/// With many threads, whose names and records are made anew for each recording.
+/// The recordings have many threads, with new names and records for each recording.
 ///
 /// Detects names that are kept: 220 KB a recording, 36 recordings between the medians. False
 /// alarm: as above.
@@ -344,7 +344,7 @@ fn measured_recordings_of_many_threads_leave_nothing_behind() {
     });
 }
 
-/// Asks for a recording by a connection of its own; what the agent answered.
+/// Requests a recording by a connection of its own. Returns the agent's answer.
 fn start_at_once(pid: u32, place: &Place, number: usize, walk: &str) -> String {
     let target = dwell_attach::Target::examine(pid).expect("a JVM of ours");
     let reply = place.path(&format!("reply-{number}"));
@@ -357,9 +357,9 @@ fn start_at_once(pid: u32, place: &Place, number: usize, walk: &str) -> String {
     fs::read_to_string(&reply).expect("an answer")
 }
 
-/// Of several that start at the same moment one records, and the others are told to where.
+/// If several starts come at the same moment, one records, and the others get the path of its file.
 #[test]
-fn of_two_starts_at_once_one_is_refused() {
+fn second_of_two_simultaneous_starts_is_refused() {
     each(&both(), |jdk| {
         let place = Place::new("twice");
         let program = busy(jdk, &place);

@@ -88,8 +88,8 @@ fn record_from_outside(jdk: &Jdk, quota: &Quota) -> Option<(Profile, f64)> {
     Some((profile, held_ns as f64))
 }
 
-/// While a processor is held back all threads that are ready there stand: of all of them, which
-/// always are, as large a part.
+/// While a processor is held back, all its ready threads stop. All threads here are always ready,
+/// so the part is the same for each.
 fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     let quota = match Quota::new(QUOTA) {
         Ok(quota) => quota,
@@ -118,8 +118,8 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     );
     // Its weight is such that others leave it more than its quota, even when all want to run.
     assert!(truth > 0.1 * THREADS as f64 * SECONDS * 1e9, "{held_ns}");
-    // The kernel adds a time when it is over, and the agent looks each second: that much of it may
-    // be told of the second before, or be missing at the end.
+    // The kernel adds a time when it is over, and the agent reads it each second. That amount may
+    // belong to the second before, or be missing at the end.
     let bound = 4.0 * told.standard_error() + truth / SECONDS;
     assert!((told.sum as f64 - truth).abs() <= bound, "{causes:?}");
     let text = dwell_report::text(&profile);
@@ -127,10 +127,10 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     assert!(text.contains("throttled"), "{text}");
 }
 
-/// Detects time that is not told as throttled. False alarm: 6e-7, five standard errors of the
-/// looks.
+/// Detects throttled time under another cause. False alarm: 6e-7, five standard errors of the
+/// samples.
 #[test]
-fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
+fn measured_quota_waits_equal_the_kernels_count() {
     each(&turn(&both()), |jdk| {
         held_back(jdk, |quota| Some(record(jdk, Some(quota))));
     });
@@ -138,7 +138,7 @@ fn measured_threads_wait_for_a_quota_as_long_as_the_kernel_counts() {
 
 /// The same from outside. False alarm: 6e-7, five standard errors of the looks.
 #[test]
-fn measured_who_waits_for_a_quota_is_told_from_outside() {
+fn measured_quota_waits_are_seen_from_outside() {
     each(&both()[1..], |jdk| {
         held_back(jdk, |quota| record_from_outside(jdk, quota));
     });
@@ -146,7 +146,7 @@ fn measured_who_waits_for_a_quota_is_told_from_outside() {
 
 /// Detects a quota that is not there. False alarm: not by chance.
 #[test]
-fn measured_nobody_is_held_back_without_a_quota() {
+fn measured_no_thread_is_throttled_without_a_quota() {
     each(&both()[1..], |jdk| {
         let (profile, _) = record(jdk, None);
         let causes = causes(&profile);

@@ -43,7 +43,7 @@ fn check_same(what: &str, one: &(BTreeMap<String, u64>, f64), two: &(BTreeMap<St
     }
 }
 
-/// What a recording says that it cost agrees with itself and with the status.
+/// The cost in a recording agrees with itself and with the status.
 fn check_account(view: &View, vantage: &str, status: &str) {
     let last = view.recording.events_named("dwell.Self").last();
     let last = last.expect("an account");
@@ -84,7 +84,7 @@ fn the_same_stacks(jdk: &Jdk, name: &str, arguments: &str, thread: &str) {
     let place = Place::new("same");
     let mut program = Starter::new(jdk, &place, name)
         .with(arguments)
-        // What is compiled while one recording runs and not the other would differ.
+        // Compilation during one of the two recordings would make them differ.
         .jvm("-Xbatch")
         .start();
     program.pass();
@@ -178,7 +178,7 @@ fn compared(jdk: &Jdk, name: &str, arguments: &str) {
 }
 
 #[test]
-fn never_does_a_copy_walk_unlike_the_thread_itself() {
+fn never_does_a_walk_of_a_copy_differ_from_the_threads() {
     each(&turn(&both()), |jdk| {
         compared(jdk, "Steady60", "seconds=2 threads=2 cpu_ms=2000");
         compared(jdk, "DeoptStorm", "seconds=2 cpu_ms=1500");
@@ -191,7 +191,7 @@ fn never_does_a_copy_walk_unlike_the_thread_itself() {
 /// are counted as failed, none of them is lost, and the program neither notices nor computes
 /// anything wrong.
 #[test]
-fn never_does_a_fault_anywhere_in_a_walk_harm_anybody() {
+fn never_does_a_fault_in_a_walk_harm_the_program() {
     // Where everything is tried, a hundred thousand with a load that went wrong.
     let (walks_of_each, bad_min) = if is_whole() {
         (56_000, 100_000)
@@ -271,12 +271,12 @@ fn windows(view: &View, start: &str) -> u64 {
     windows
 }
 
-/// Parts of recordings that are compared, each in turn from the handler and from a pause. A virtual
-/// machine may stand still for tens of milliseconds, which the thread's CPU clock counts and no
-/// timer sees: whichever part that happens in has fewer samples, so the middle of some is told.
+/// Parts of recordings that are compared, alternately from the handler and from a pause. A virtual
+/// machine may stop for tens of milliseconds, which the thread's CPU clock counts and no timer
+/// sees. The part with that stop has fewer samples, so the median of several is compared.
 const TURNS: usize = 5;
 
-/// What part of the windows has a walk, while the program runs for a while.
+/// The part of the windows with a walk, while the program runs for a while.
 fn walked_part(program: &Program, place: &Place, vantage: &str) -> f64 {
     let file = place.path("s.jfr");
     program.tell(&format!(
@@ -307,7 +307,7 @@ fn saturated(jdk: &Jdk) {
     program.pass();
     let mut ratios = Vec::new();
     for turn in 0..TURNS {
-        // In turn who is first, for what gets slower or faster meanwhile.
+        // The order alternates, so that gradual changes of speed cancel out.
         let mut order = ["handler", "paused"];
         order.rotate_left(turn % 2);
         let [first, second] = order.map(|vantage| walked_part(&program, &place, vantage));
@@ -331,6 +331,6 @@ fn saturated(jdk: &Jdk) {
 /// the intervals but for one a thread; the middle of five ratios scatters by 0.2 %. False alarm:
 /// needs three turns of five with a stall of the machine of 10 ms in the same of two parts.
 #[test]
-fn measured_those_who_wait_give_as_many_samples() {
+fn measured_waiting_threads_give_as_many_samples() {
     each(&turn(&both()), saturated);
 }

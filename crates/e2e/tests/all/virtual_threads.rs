@@ -124,12 +124,12 @@ fn check_kind(kind: &str, causes: &BTreeMap<String, Weight>, threads: f64, part:
     assert!(wrong <= all.samples / 100 + 1, "{kind}: {causes:?}");
 }
 
-/// However many there are, a few are looked at, and their weights add up to all.
+/// For any number of threads, a few are sampled, and their weights add up to all.
 ///
-/// Detects a kind of 3000 threads of which 15 % of the time is missing (of 500 threads 30 %), and
-/// causes that are told for others. False alarm: 1e-5, see [`check_kind`].
+/// Detects a kind of 3000 threads with 15 % of its time missing (of 500 threads 30 %), and wrong
+/// causes. False alarm: 1e-5, see [`check_kind`].
 #[test]
-fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
+fn measured_unmounted_virtual_threads_have_time_and_cause() {
     each(&since(21), |jdk| {
         const THREADS: usize = 3000;
         // Half of the budget may go to what the drainer does with the looks. With fewer looks
@@ -143,11 +143,11 @@ fn measured_unmounted_virtual_threads_have_their_time_and_its_cause() {
     });
 }
 
-/// So it is without an agent.
+/// The same without an agent.
 ///
 /// As with the agent. False alarm: 1e-5, see `check_kind`.
 #[test]
-fn measured_unmounted_virtual_threads_have_their_time_and_its_cause_without_an_agent() {
+fn measured_unmounted_virtual_threads_are_seen_from_outside() {
     each(&since(21), |jdk| {
         let place = Place::new("outside-waits");
         let file = place.path("v.jfr");
@@ -192,7 +192,7 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
         }
         looks += 1;
         assert_eq!(wall.cause, cause, "{name}");
-        // What the JVM says of a monitor may be read while it is made.
+        // The JVM's data about a monitor may be read while it is being written.
         assert!(cause == "monitor" || wall.owner.is_some(), "{name}");
         let Some((owner, node)) = wall.owner else {
             continue;
@@ -211,15 +211,15 @@ fn check_owners(profile: &Profile, filter: &WallFilter, cause: &str) {
 
 /// Few virtual threads that work among many that do nothing are seen as if there were only these.
 ///
-/// Detects that they are not looked at apart: then each look at one of them stands for minutes, and
-/// of 20 among 10,020 there are some ten in 12 s. Such looks, at one that was not seen to run yet,
-/// are left out here: there may be one in a hundred runs. Of the others there are 700 to 1200, each
-/// of which tells one of three ways to wait, as often as the program does. Their time is 0.93 to
-/// 0.99 of the program's (20 runs, deviation 0.02): what is left are threads that are just being
-/// mounted. False alarm: less than 1e-6, as with 600 independent looks a third is off by 1.9 points
-/// (one deviation), and by 10 in one of 7 million.
+/// Detects that they are not sampled separately. Then each sample of one of them would stand for
+/// minutes, and 20 among 10,020 would get about ten samples in 12 s. Samples of a thread that was
+/// never seen to run are left out here: about one in a hundred runs. There are 700 to 1200 others,
+/// each with one of three ways to wait, as often as in the program. Their time is 0.93 to 0.99 of
+/// the program's (20 runs, deviation 0.02): the missing part is of threads that are just being
+/// mounted. False alarm: less than 1e-6. With 600 independent samples the error of a third is 1.9
+/// points (one deviation), and 10 points in one of 7 million.
 #[test]
-fn measured_few_virtual_threads_that_work_among_many_are_seen_right() {
+fn measured_few_busy_virtual_threads_among_many_are_right() {
     const LIGHT_NS: f64 = 4e9;
     each(&since(21), |jdk| {
         let place = Place::new("virtual-few");
@@ -262,11 +262,11 @@ fn measured_few_virtual_threads_that_work_among_many_are_seen_right() {
 
 /// Moving collectors, and threads that come and go, make some looks fail, and none of them wrong.
 ///
-/// Detects looks that read what was moved, 2 % of them (with ZGC but for those told as unknown,
-/// see the limits). False alarm: less than 1e-6 where 1 % of 1000 looks is due; none are due but
-/// at a thread's begin.
+/// Detects samples that read moved memory, 2 % of them (with ZGC except those marked as unknown,
+/// see the limits). False alarm: less than 1e-6 if 1 % of 1000 samples were wrong. Only samples at
+/// a thread's begin can be.
 #[test]
-fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_works() {
+fn measured_virtual_threads_are_right_while_they_move() {
     each(&since(21), |jdk| {
         let all = ["UseG1GC", "UseZGC", "UseShenandoahGC", "UseSerialGC"];
         let collectors = if jdk.feature == 25 {
@@ -302,9 +302,9 @@ fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_
             let of = |cause: &str| looks.get(cause).copied().unwrap_or(0);
             let all: u64 = looks.values().sum();
             assert!(all > 1000, "{looks:?}");
-            // They yield, park, sleep, wait for a lock and for processors, for memory, and at their
-            // begin for classes. What is read while it moves would be told as unknown, or as
-            // something that they never do. (ZGC has threads wait for its own work, which has no
+            // They yield, park, sleep, wait for a lock, for processors, for memory, and at their
+            // begin for classes. Memory that moves while it is read would give unknown causes, or
+            // causes that they never have. (ZGC has threads wait for its own work, which has no
             // name.)
             let never = ["socket", "object-wait", "idle-pool", "jit-wait", "unknown"];
             let wrong: u64 = never.map(of).iter().sum();
@@ -316,7 +316,7 @@ fn measured_looks_at_virtual_threads_are_right_while_they_hop_and_the_collector_
     });
 }
 
-/// What threads in scopes wait for, and for how long, by who has forked them.
+/// Records the causes and times of threads in scopes, by the forking thread.
 fn record_scopes(
     jdk: &Jdk,
     arguments: &str,
@@ -338,8 +338,8 @@ fn record_scopes(
     (sums, part)
 }
 
-/// Threads in scopes are found through those who have forked them, these being forked as well or
-/// not: all of them if there is time to look at all, else some that stand for the rest.
+/// Threads in scopes are found through the threads that forked them, forked or not. All are sampled
+/// if there is time, otherwise some that stand for the others.
 ///
 /// Detects threads that are not found, or twice. False alarm: 6e-7, from the variance below.
 #[test]
@@ -361,15 +361,17 @@ fn measured_threads_in_scopes_have_their_time() {
         if jdk.feature == 21 {
             return;
         }
-        // Ten threads each, forked by 100 that were forked by one. That one is always looked at
-        // (its set has 16 buckets, of 40 looks half are for such), 8 of the 256 buckets of its
-        // scope are, and 8 of 16 of each of theirs. A bucket of the former is chosen with
-        // probability 1 / 32, and what is in it stands for 32: so a sum over n owners of m threads
-        // scatters by n m^2 31 in each tick, and by n m 64 for the latter choice. As two owners may
-        // share a bucket, twice that is allowed; beyond five deviations is one run in a million.
+        // Ten threads each, forked by 100 that were forked by one. That one is sampled always: its
+        // set has 16 buckets, and half of 40 samples are for such threads. Sampled are 8 of the 256
+        // buckets of its scope, and 8 of 16 of each of theirs. A bucket of the former is chosen
+        // with probability 1 / 32, and its content stands for 32. So a sum over n owners of m
+        // threads varies by n m^2 31 in each tick, and by n m 64 for the latter choice. As two
+        // owners may share a bucket, twice that is allowed. One run in a million exceeds five
+        // deviations.
         let some = "wall=20ms,wall-threads=40";
         let (threads, part) = record_scopes(jdk, "threads=10 owners=100", some, 2);
-        // What stands for a longer time scatters more: as many ticks as if all were the longest.
+        // Samples with a larger weight have a larger variance: as many ticks as if all were the
+        // longest.
         let ticks = part.elapsed / part.tick.max(0.02);
         let of_one_tick = 100.0 * 100.0 * 31.0 + 1000.0 * 64.0;
         let ends = 1000.0 * part.tick / part.elapsed;
@@ -408,7 +410,7 @@ fn measured_threads_are_found_where_zgc_has_moved_them() {
     });
 }
 
-/// A virtual thread that has what platform threads wait for is named, with a carrier (as long as
+/// A virtual thread that owns a lock of platform threads is named, with a carrier (as long as
 /// monitors pin it to one, up to 23) or without.
 ///
 /// Detects owners that are missing, but for three looks at the begin. False alarm: not by chance.
@@ -422,7 +424,7 @@ fn measured_virtual_threads_are_named_as_owners() {
         let options = "wall=20ms,wall-threads=1000";
         let profile = record_of(starter, &place, options, 1).profile;
         let (mut looks, mut wrong) = (BTreeMap::new(), 0);
-        // These never run, so all looks at one of them are one event from its beginning on.
+        // These never run, so all samples of one of them are one event from its beginning on.
         let everything = WallFilter::default();
         for wall in profile.wall(&everything) {
             let is_meant = match profile.thread_name(wall.thread) {

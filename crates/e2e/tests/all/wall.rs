@@ -95,8 +95,8 @@ fn whole_run(place: &Place, starter: Starter, options: &str) -> (Profile, Truths
     (Profile::as_recorded(view.recording), truths)
 }
 
-/// What a thread waited for is what it says, within what chance may do: every look is a draw, so
-/// sums scatter by the root of their squares at most.
+/// The recorded cause of a thread's waits is the true one, within the sampling error. Every sample
+/// is a draw, so the deviation of sums does not exceed the root of their squares.
 fn check_thread(name: &str, cause: &str, truths: &Truths, causes: &BTreeMap<String, Weight>) {
     let all = sum(causes.values());
     let tolerance = 5.0 * all.standard_error();
@@ -126,7 +126,7 @@ fn check_thread(name: &str, cause: &str, truths: &Truths, causes: &BTreeMap<Stri
 fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     let mut expected = vec![cause, "runnable", "running"];
     if cause == "socket" {
-        // In the end it waits for who wrote to it.
+        // In the end it waits for the threads that wrote to it.
         expected.push("object-wait");
     }
     let is_other = |(cause, _): &(&String, &Weight)| !expected.contains(&cause.as_str());
@@ -138,10 +138,10 @@ fn check_others(name: &str, cause: &str, causes: &BTreeMap<String, Weight>) {
     );
 }
 
-/// Detects a cause that is told for another, 2 % of looks, and sums off by five standard errors,
-/// each thread being looked at in every tick. False alarm: 6e-7 for each of 26 sums.
+/// Detects a wrong cause, 2 % of samples, and sums that differ by five standard errors, with each
+/// thread sampled in every tick. False alarm: 6e-7 for each of 26 sums.
 #[test]
-fn measured_threads_are_told_to_wait_for_what_they_wait_for() {
+fn measured_waits_have_their_true_causes() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall");
         let waits = Starter::new(jdk, &place, "Waits").with("seconds=5");
@@ -204,7 +204,7 @@ fn check_owners(profile: &Profile, cause: &str, one_in: u64) {
     assert!(right > 0, "{cause}");
 }
 
-/// What the collector's log says of threads that had to wait for memory: `Allocation Stall (gc-1)
+/// The threads that had to wait for memory, in the collector's log: `Allocation Stall (gc-1)
 /// 12.345ms`.
 fn logged_stalls_ns(log: &str) -> f64 {
     let stalls = log.lines().filter(|line| line.contains("Allocation Stall"));
@@ -220,12 +220,13 @@ fn logged_stalls_ns(log: &str) -> f64 {
     of_ours.filter_map(length).sum::<f64>() * 1e6
 }
 
-/// Threads that outrun the collector wait for memory, and that is what they are told to wait for.
+/// Threads that allocate faster than the collector frees wait for memory, and the recording shows
+/// this cause.
 ///
-/// Detects a fifth of the stalls that is told as something else, or told too much. False alarm:
-/// 6e-7 for each of two sums on each JDK.
+/// Detects a fifth of the stalls under another cause, or too many stalls. False alarm: 6e-7 for
+/// each of two sums on each JDK.
 #[test]
-fn measured_threads_that_wait_for_memory_are_told_to() {
+fn measured_waits_for_memory_have_their_cause() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-stall");
         let log = place.path("gc.log");
@@ -249,10 +250,10 @@ fn measured_threads_that_wait_for_memory_are_told_to() {
         let (stalled, runnable) = (of("gc-stall"), of("runnable"));
         println!("{causes:?}, logged {:.2} s", logged_ns / 1e9);
         assert!(logged_ns > 0.2e9, "the program is to stall: {logged_ns} ns");
-        // Both clocks begin when the thread has begun to wait. Whose turn it is when memory has
-        // come is the scheduler's choice: the log counts until the thread runs, we until it could.
-        // What is between that is a part of the time that these threads were ready, which is a
-        // small one: they wait for memory most of the time.
+        // Both clocks begin when the thread has begun to wait. The scheduler chooses the next
+        // thread when memory has come: the log counts until the thread runs, dwell until it is
+        // ready. The difference is a small part of the time that these threads were ready, as they
+        // wait for memory most of the time.
         let most = stalled.sum as f64 - 5.0 * stalled.standard_error();
         let both = sum([&stalled, &runnable]);
         let least = both.sum as f64 + 5.0 * both.standard_error();
@@ -268,7 +269,7 @@ fn measured_threads_that_wait_for_memory_are_told_to() {
     });
 }
 
-/// How often each of the idle threads has come onto a CPU: whoever is signalled does.
+/// The number of times that each of the idle threads got a CPU, as each signal causes one.
 fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("tasks");
     let runs = tasks.filter_map(|task| {
@@ -282,7 +283,7 @@ fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     runs.collect()
 }
 
-/// Waits until threads that wait have been looked at so often.
+/// Waits for this number of wall-clock samples.
 fn await_looks(program: &Program, wanted: u64) {
     let began = Instant::now();
     let looks = || {
@@ -299,15 +300,15 @@ fn await_looks(program: &Program, wanted: u64) {
     }
 }
 
-/// Nobody is signalled to be looked at: a call that waits is never interrupted (EINTR) by us.
+/// Wall-clock sampling sends no signals, so dwell never interrupts a waiting call (EINTR).
 #[test]
-fn never_does_a_thread_that_waits_get_a_signal() {
+fn never_does_a_waiting_thread_get_a_signal() {
     each(&turn(&both()), |jdk| {
         const THREADS: usize = 300;
         let place = Place::new("wall-idle");
         let file = place.path("w.jfr");
         let program = idle(jdk, &place, THREADS, &file, "wall=5ms,wall-threads=1000");
-        // As many as there are in 2 s on a machine that has nothing else to do.
+        // As many as there are in 2 s on an idle machine.
         await_looks(&program, 50_000);
         let before = runs_of_idle(program.pid);
         await_looks(&program, 100_000);
@@ -334,8 +335,8 @@ fn idle(jdk: &Jdk, place: &Place, threads: usize, file: &Path, options: &str) ->
         .start()
 }
 
-/// The time of all threads by the ticks of the wall clock, in seconds: what each stands for, as
-/// often as threads lived.
+/// The time of all threads by the ticks of the wall clock, in seconds: the weight of each tick
+/// times the number of live threads.
 fn by_ticks(view: &View) -> f64 {
     let ticks = view.recording.events_named("dwell.WallTick");
     let number = |field| move |tick: &GenericEvent| tick.int(field).expect("a number") as f64;
@@ -343,14 +344,15 @@ fn by_ticks(view: &View) -> f64 {
     ticks.map(time).sum()
 }
 
-/// However many threads there are, a few are looked at, and their weights add up to all.
+/// For any number of threads, a few are sampled, and their weights add up to all.
 ///
-/// Detects 2 % of the time and five standard errors that are missing or too much, beside one tick
-/// at either end. All threads wait for the same, so a look's weight does not depend on what it
-/// sees. False alarm: 6e-7. On a machine with more to do ticks are seconds long and looks few, so
-/// that this says little; but the looks of a tick stand together for all threads that live and its
-/// time, whichever are chosen, but for threads that run, as they do for a moment at their begin. So
-/// weights that are off by 2 % are detected all the same. False alarm: not by chance.
+/// Detects 2 % of the time and five standard errors, missing or too much, in addition to one tick
+/// at either end. All threads have the same cause of waits, so a sample's weight is independent of
+/// its stack. False alarm: 6e-7. On a busy machine ticks are seconds long and samples few, so this
+/// test is weaker there. But the samples of a tick stand together for its time and all live
+/// threads, whichever are chosen. The exception is threads that run, as they do for a moment at
+/// their begin. So weights with an error of 2 % are detected there, too. False alarm: not by
+/// chance.
 #[test]
 fn measured_ten_thousand_threads_have_their_time() {
     each(&turn(&both()), |jdk| {
@@ -367,7 +369,7 @@ fn measured_ten_thousand_threads_have_their_time() {
         program.tell("stop");
         program.end();
         let view = View::read(&file);
-        // One tick more or less is in the time that is looked at.
+        // One tick more or less is in the time of the samples.
         let tick_s = view.longest_tick_ns() as f64 / 1e9;
         let by_ticks = by_ticks(&view);
         let profile = Profile::as_recorded(view.recording);
@@ -447,11 +449,11 @@ fn measured_each_second_has_its_part_of_long_waits() {
     });
 }
 
-/// Threads that work are looked at in nearly every tick, however many others do nothing: with the
-/// same chance for all each would have some 20 looks. Detects a third of the looks that should be
-/// there. False alarm: not by chance on an idle machine, as who works is known 2 s after the start.
+/// Busy threads are sampled in nearly every tick, for any number of idle threads: with equal
+/// chances each would have about 20 samples. Detects a third of the expected samples missing. False
+/// alarm: not by chance on an idle machine, as busy threads are known 2 s after the start.
 #[test]
-fn measured_threads_that_work_are_looked_at_however_many_rest() {
+fn measured_busy_threads_are_sampled_among_many_idle_ones() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("few");
         let starter = Starter::new(jdk, &place, "Waits").with("seconds=5 idle=500");
@@ -467,12 +469,12 @@ fn measured_threads_that_work_are_looked_at_however_many_rest() {
     });
 }
 
-/// Threads end while they are looked at, and new ones take their places in the kernel and the JVM.
+/// Threads end while they are sampled, and new ones take their places in the kernel and the JVM.
 ///
 /// Detects a sampler that ends or hangs: 1000 looks of some 10,000. False alarm: not by chance on
 /// an idle machine.
 #[test]
-fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
+fn measured_threads_may_end_while_they_are_sampled() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-churn");
         let churn = Starter::new(jdk, &place, "ThreadChurn").with("seconds=3 cpu_ms=1000");
@@ -484,13 +486,13 @@ fn measured_threads_that_end_while_they_are_looked_at_do_no_harm() {
     });
 }
 
-/// With the filter, threads that wait for work are not looked at, and those that have some all the
-/// time have all of their time.
+/// With the filter, threads that wait for work get no samples. Threads that always have some have
+/// all of their time.
 ///
 /// Detects 2 % of a request's time that is missing, and exactly looks at other threads. False
 /// alarm: 6e-7 a JDK, from the variance below.
 #[test]
-fn measured_only_threads_that_work_for_a_request_are_looked_at() {
+fn measured_only_threads_with_requests_are_sampled() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-filter");
         let file = place.path("w.jfr");
@@ -519,12 +521,12 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
             let thread = profile.thread_name(looks.thread);
             must!(["slow-1", "fast-1", "tiny-1"].contains(&thread), "{thread}");
         }
-        // The thread is in a scope but for some microseconds of each 20 ms; all three are looked at
-        // each time. A look stands for the time since the tick before: the first one may for a
-        // while in which there was no thread yet, and after the last one there is a tick without.
-        // For how long it was ready is known. A look that finds it asleep stands for all of a tick
-        // t, in r of which it was ready: one that does not, with the probability r / t, for
-        // nothing. So sums have a variance of all r t, at most.
+        // The thread is in a scope except for some microseconds of each 20 ms, and all three are
+        // sampled each time. A sample stands for the time since the tick before. The first one may
+        // cover a time without the thread, and after the last one there is a tick without. The time
+        // in which it was ready is known. A sample that finds it asleep stands for all of a tick t,
+        // in r of which it was ready. One that does not, with the probability r / t, stands for
+        // nothing. So the variance of sums does not exceed all r t.
         let slow = endpoints["GET /slow"].sum as f64;
         let elapsed_ns = truths.number("slow.elapsed") as f64;
         let chance_ns = 5.0 * (longest_ns * ready_ns).sqrt();
@@ -537,12 +539,12 @@ fn measured_only_threads_that_work_for_a_request_are_looked_at() {
     });
 }
 
-/// A thread that was looked at, or sampled, before it gave itself a name is one thread, with that
-/// name: all of its time is told under it.
+/// A thread that was sampled before it gave itself a name is one thread with that name, and has all
+/// of its time.
 ///
-/// Detects a thread that is told twice. False alarm: not by chance.
+/// Detects a thread that appears twice. False alarm: not by chance.
 #[test]
-fn measured_threads_have_the_names_that_they_gave_themselves_later() {
+fn measured_renamed_threads_have_their_last_name() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("late-names");
         let late = Starter::new(jdk, &place, "LateNames").with("wait_ms=900");

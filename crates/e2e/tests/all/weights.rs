@@ -16,10 +16,10 @@ fn engines() -> Vec<&'static str> {
     }
 }
 
-/// What a sum of weights may differ by: 2 % of the CPU time, and chance. A thread's weights are its
-/// points, one at random in each window of its CPU time, so they differ from that by less than a
-/// window, with a variance of a sixth of its square. Windows are from half an interval to one and a
-/// half: at any moment a thread is in one whose square is 5/4 of the interval's, in the mean.
+/// The maximum error of a sum of weights: 2 % of the CPU time, and the sampling error. A thread's
+/// weights are its points, one at random in each window of its CPU time. They differ from that by
+/// less than a window, with a variance of a sixth of its square. Windows have half an interval to
+/// one and a half. At any moment a thread is in one whose mean square is 5/4 of the interval's.
 /// Threads are independent, and five standard deviations are one false alarm in two million.
 fn tolerance_ns(cpu_ns: u64, threads: usize, interval_ns: u64) -> u64 {
     let deviation = interval_ns as f64 * (threads as f64 * 1.25 / 6.0).sqrt();
@@ -72,7 +72,7 @@ fn check(what: &str, found_ns: u64, truth_ns: u64, tolerance_ns: u64) {
 fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
     let place = Place::new("weights");
     let file = place.path("w.jfr");
-    // Garbage is collected and code compiled meanwhile: threads of every sort use CPU time.
+    // The collector and the compilers run during the test, so threads of every kind use CPU time.
     let mut program = Starter::new(jdk, &place, "Alloc")
         .with("seconds=1 threads=2 cpu_ms=1500")
         .start();
@@ -100,7 +100,8 @@ fn record(jdk: &Jdk, engine: &str, interval: (&str, u64)) {
     let own = view.cpu_load_ns();
     let weights = view.weight_ns();
     check(&what, weights, own, tolerance_ns(own, threads, interval_ns));
-    // Two readings of a clock of ticks. What attaching and stopping use is between the bounds.
+    // Two readings of a clock of ticks. The CPU time of attaching and stopping is between the
+    // bounds.
     let slack = tolerance_ns(most_ns, threads, interval_ns) + 2 * 10_000_000;
     println!("{what}, from outside: {least_ns} to {most_ns} ns");
     assert!(
@@ -145,9 +146,9 @@ fn check_unsignalled(status: &str) {
     must!(number("rings") <= number("rings_most"), "{status}");
 }
 
-/// The same where the kernel copies stacks: what a thread has used since its last sample is the
-/// next one's, whoever takes it. Detects what the others do, and that hardly a thread is without
-/// signals. False alarm: 6e-7 for each of six sums.
+/// The same if the kernel copies stacks: the CPU time of a thread since its last sample belongs to
+/// the next one, whichever path takes it. Detects the errors that the other test detects, and that
+/// nearly every thread has signals. False alarm: 6e-7 for each of six sums.
 #[test]
 fn measured_weights_add_up_to_the_cpu_time_without_signals() {
     if engines().contains(&"perf") {
@@ -219,7 +220,7 @@ fn measured_threads_shorter_than_an_interval_are_there() {
 /// Detects one sample in a hundred threads that is made up. False alarm: 6e-7 for each of four
 /// sums.
 #[test]
-fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
+fn measured_mostly_idle_threads_get_no_excess_weight() {
     const INTERVAL_NS: u64 = 10_000_000;
     each(&turn(&both()), |jdk| {
         for engine in engines() {
@@ -245,7 +246,7 @@ fn measured_threads_that_hardly_run_are_given_no_more_than_they_used() {
 
 /// Detects 2 % of the CPU time from start to end. False alarm: 6e-7 a JDK.
 #[test]
-fn measured_a_recording_with_the_agent_from_the_start_adds_up_too() {
+fn measured_recording_from_jvm_start_adds_up() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("agentpath");
         let file = place.path("s.jfr");
@@ -287,7 +288,8 @@ fn await_timers(program: &Program) {
     assert!(has_both, "two threads with timers");
 }
 
-/// Of what is drawn by weight, one of three: five standard deviations of as many samples.
+/// Checks that one of three drawn by weight has a third, within five standard deviations of that
+/// many samples.
 #[track_caller]
 fn check_third(what: &str, once: u64, twice: u64, samples: usize) {
     let share = once as f64 / (once + twice) as f64;
@@ -300,9 +302,9 @@ fn check_third(what: &str, once: u64, twice: u64, samples: usize) {
     assert!((share - 1.0 / 3.0).abs() < most, "{what}: {share:.3}");
 }
 
-/// What is not spent in the program's own methods is spent parking and waking, mostly in the
-/// kernel, and told as such by timers as well, though not where: detects two thirds that are not.
-/// (Without permission for kernel frames it is not seen until there are timers.)
+/// The time outside of the program's own methods is parking and waking, mostly in the kernel.
+/// Timers record it as such, too, but not its place. Detects two thirds that are not. (Without
+/// permission for kernel frames it is invisible until there are timers.)
 #[track_caller]
 fn check_kernel(what: &str, view: &View) {
     let burning = ["burnOnce", "burnTwice"];
@@ -325,12 +327,12 @@ fn check_kernel(what: &str, view: &View) {
     }
 }
 
-/// Threads that hand over to each other thousands of times a second have timers, but for one
-/// second in eight: detects 2 % of their CPU time that is missing or too much, and time told of the
-/// wrong method. False alarm: 6e-7 for each of two sums and shares, a millionth for parts in the
-/// kernel; (15/64)^10 = 5e-7 that in none of ten seconds both have timers.
+/// Threads that hand over to each other thousands of times a second have timers, except for one
+/// second in eight. Detects 2 % of their CPU time, missing or too much, and time in the wrong
+/// method. False alarm: 6e-7 for each of two sums and shares, a millionth for parts in the kernel.
+/// In none of ten seconds both have timers with a probability of (15/64)^10 = 5e-7.
 #[test]
-fn measured_threads_that_are_switched_often_have_timers_and_lose_nothing() {
+fn measured_often_switched_threads_use_timers_without_loss() {
     if !engines().contains(&"perf") {
         println!("skipped: perf events are not permitted here");
         return;

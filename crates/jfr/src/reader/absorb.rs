@@ -173,7 +173,7 @@ impl Places<'_> {
 mod tests {
     use super::*;
 
-    /// Whatever refers to a table of the part refers to that of the whole afterwards.
+    /// References to a table of the part become references to that of the whole.
     #[test]
     fn places_in_values_are_moved_however_deep_they_are() {
         let places = Places {

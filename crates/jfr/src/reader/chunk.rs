@@ -1,6 +1,6 @@
-//! Reads one chunk: walks its events twice, first for metadata and constants, then for the rest.
-//! The walk, not the chain of checkpoints, finds the constants: so a chunk that was cut off, or
-//! whose header was never completed, gives everything up to the cut.
+//! Reads one chunk in two passes over its events: first metadata and constants, then the other
+//! events. The passes find constants without the chain of checkpoints. A chunk that was cut off, or
+//! whose header was never completed, therefore gives everything up to the cut.
 
 use super::constant_pools::Pools;
 use super::cursor::Cursor;
@@ -30,7 +30,7 @@ struct Walk<'a> {
 struct RawEvent<'a> {
     offset: usize,
     type_id: u64,
-    /// What follows the type.
+    /// The bytes after the type.
     body: Cursor<'a>,
 }
 
@@ -78,11 +78,11 @@ fn event_at(file: &[u8], offset: usize, end: usize) -> Result<RawEvent<'_>, Erro
     }
 }
 
-/// What is done with the events of a type.
+/// The treatment of the events of a type.
 struct EventType<'a> {
     class: &'a Class,
     sample: Option<SamplePlan<'a>>,
-    /// In what events tell of others.
+    /// The part that the event has in completing others.
     part: Option<Part>,
     keep: bool,
     count: u64,
@@ -130,7 +130,7 @@ pub(crate) fn read(
     }
     let read_ns = last_ns.saturating_sub(info.start_ns);
     let lasted_ns = match survey.stopped.is_some() || info.absent > 0 {
-        // What the header promises is for what is not there as well.
+        // The header's duration includes the missing bytes.
         true if info.complete => read_ns.min(info.duration_ns),
         true => read_ns,
         false if info.complete => info.duration_ns,
@@ -149,7 +149,7 @@ fn tell_end(info: &ChunkInfo, survey: &Survey<'_>, base: usize, out: &mut Record
             let error = error.clone().moved(base);
             format!("the last {left} bytes of the chunk at offset {at} are left out: {error}")
         }
-        // What follows its last whole event is told with what belongs to no chunk.
+        // The bytes after its last whole event are reported with those that belong to no chunk.
         Some(error) => {
             let error = error.clone().moved(base);
             format!("the chunk at offset {at} is not whole: {error}")
@@ -329,7 +329,7 @@ fn read_event<'a>(
 /// Types of events by their ids, in ascending order.
 struct EventTypes<'a> {
     list: Vec<(u64, EventType<'a>)>,
-    /// Places in it plus one, by id, of ids that are small; 0: there is none.
+    /// Places plus one, by id, for small ids; 0 if absent.
     small: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! The constant pools of a chunk: where each constant stands. Constants are not decoded here, only
-//! skipped; what nothing refers to costs a table entry.
+//! The constant pools of a chunk: the place of each constant. Constants are not decoded here, only
+//! skipped. An unused one costs a table entry.
 
 use super::cursor::Cursor;
 use super::error::Error;
@@ -8,8 +8,8 @@ use super::metadata::{Field, Types, Wire};
 /// Structures inside structures; the JDK's nest two levels.
 pub(crate) const NESTING_MAX: usize = 16;
 
-/// Constants of one type. Nothing is hashed: keys are mostly numbers without gaps, and else they
-/// are found by halving, whoever chose them.
+/// Constants of one type, without hashing: most keys are numbers without gaps, and a binary search
+/// finds the others. So a hostile choice of keys costs no time.
 #[derive(Default)]
 struct Pool {
     /// In ascending order once all are there.
@@ -83,8 +83,8 @@ impl Pools {
         self.by_class.iter_mut().for_each(Pool::finish);
     }
 
-    /// Adds the constants of a checkpoint event, whose type the cursor has passed. A key that was
-    /// known gets its new value. What stands before an error is kept.
+    /// Adds the constants of a checkpoint event, whose type the cursor has passed. A new value for
+    /// a known key replaces the old one. Constants before an error are kept.
     pub(crate) fn add(&mut self, types: &Types, mut cursor: Cursor<'_>) -> Result<(), Error> {
         cursor.varint()?; // start time
         cursor.varint()?; // duration
@@ -97,7 +97,7 @@ impl Pools {
                 .place(id)
                 .ok_or(cursor.malformed("constants of an unknown type before"))?;
             if self.by_class.len() <= class {
-                // The metadata bounds it: there are no more places than types.
+                // The metadata bounds it: `class` is less than the number of types.
                 self.by_class.resize_with(class + 1, Pool::default);
             }
             let Some(pool) = self.by_class.get_mut(class) else {

@@ -96,8 +96,8 @@ impl<'a> Cursor<'a> {
         Ok(value | u64::from(self.byte()?) << 56)
     }
 
-    /// Four numbers of eight bytes together at most, read at once. `None` if they are longer, or
-    /// less than eight bytes are left: then nothing is passed.
+    /// Reads four numbers at once that take at most eight bytes together. `None`, without moving,
+    /// if they are longer or fewer than eight bytes are left.
     pub(crate) fn four_varints(&mut self) -> Option<[u64; 4]> {
         let ahead = self.bytes.get(self.at..)?;
         let word = u64::from_le_bytes(*ahead.first_chunk()?);
@@ -268,7 +268,7 @@ mod tests {
             let mut bytes = Vec::new();
             for number in 0..4 {
                 value = (value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(number);
-                // Of all lengths, mostly short.
+                // Values of all lengths, mostly short ones.
                 let bits = value % (1 + u64::from(round) % 40);
                 put_varint(&mut bytes, value >> (63 - bits));
             }

@@ -1,6 +1,6 @@
-//! What events of ours tell beside those of the JDK's, each of all that follow of its thread in the
-//! chunk: see `writer::details`. Put into the events that it is told of, as if these had such
-//! fields, which those of older recordings have.
+//! Completes the JDK's events from detail events of dwell. A detail holds for all later events of
+//! its kind and thread in the chunk: see `writer::details`. The reader adds its fields to those
+//! events, as if the events had them, like events of older recordings.
 
 use super::constant_pools::skip_field;
 use super::cursor::Cursor;
@@ -27,7 +27,7 @@ const FIELDS: [&str; 9] = [
     "labels",
 ];
 
-/// The events that more is told of.
+/// The events that a detail completes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Of {
     Execution,
@@ -37,7 +37,7 @@ pub(super) enum Of {
     Wall,
 }
 
-/// What an event does to another.
+/// The role of an event: it completes others, or is completed.
 #[derive(Clone, Copy)]
 enum Role {
     Detail(Of),
@@ -72,7 +72,7 @@ impl Part {
         Some(Part { role, before })
     }
 
-    /// Whether events of the type tell of others.
+    /// Whether events of the type complete others.
     pub(super) fn tells(&self) -> bool {
         !matches!(self.role, Role::Subject(_))
     }
@@ -94,7 +94,7 @@ impl Part {
 
 type Fields = Vec<(Arc<str>, Value)>;
 
-/// What is told beside a sample.
+/// The detail of CPU samples of a thread.
 #[derive(Clone, Copy, Default)]
 struct SampleDetail {
     weight_ns: Option<u64>,
@@ -110,7 +110,7 @@ fn place(links: &mut Links, text: &Arc<str>, find: impl FnOnce(Arc<str>) -> u32)
     place
 }
 
-/// What is told of the events that come, by their threads' keys.
+/// The details in force, by the keys of their threads.
 #[derive(Default)]
 pub(super) struct Details {
     samples: HashMap<u64, SampleDetail, Seeds>,
@@ -123,12 +123,12 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Whether nothing was told, so that nothing has to be looked up.
+    /// Whether there are no details, so that events need no look-up.
     pub(super) fn is_empty(&self) -> bool {
         !self.has_any
     }
 
-    /// Takes what `event` tells of all that follow of the thread.
+    /// Keeps the detail `event` for the later events of the thread.
     pub(super) fn take(
         &mut self,
         part: &Part,
@@ -143,7 +143,7 @@ impl Details {
         };
         let mut fields: Fields = Vec::new();
         for (name, value) in event.fields.iter().filter(taken) {
-            // Once each: all events that follow look at them.
+            // Once each: all later events read them.
             if fields.iter().all(|(known, _)| known != name) {
                 fields.push((Arc::clone(name), value.clone()));
             }

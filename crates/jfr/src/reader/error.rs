@@ -20,7 +20,7 @@ pub enum Error {
     Malformed {
         /// Where it stands.
         offset: usize,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// A file of the format before 1.0, which only the recorder of Oracle's JDK 7 and 8 writes.
@@ -34,7 +34,7 @@ pub enum Error {
     Unsupported {
         /// Where the chunk begins.
         offset: usize,
-        /// What is not supported.
+        /// The unsupported feature.
         what: String,
     },
 }

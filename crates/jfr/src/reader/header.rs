@@ -9,7 +9,7 @@ const MAGIC: &[u8; 4] = b"FLR\0";
 const COMPRESSED: u8 = 1;
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// What the header of a chunk says, and where the chunk lies in the file.
+/// The header of a chunk, and the place of the chunk in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkInfo {
     /// Where the chunk begins in the file.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_chunk_is_what_is_left_of_it() {
+    fn cut_chunk_ends_at_the_cut() {
         let file = chunk(3);
         let info = ChunkInfo::read(&file[..100], 0).unwrap();
         assert_eq!((info.size, info.complete), (100, false));

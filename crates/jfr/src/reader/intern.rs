@@ -12,7 +12,7 @@ pub(crate) struct Interner<T> {
     seeds: Seeds,
 }
 
-/// A place plus one, and bits of the hash, so that what lies elsewhere is seldom looked at in vain.
+/// A place plus one, and bits of the hash, so that values elsewhere are seldom compared in vain.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     link: u32,
@@ -51,8 +51,8 @@ impl<T> Interner<T> {
         }
     }
 
-    /// What hashes of numbers are made with, so that nobody can choose numbers whose hashes are the
-    /// same: see [`mixed`](crate::hash::mixed).
+    /// Random seeds of hashes of numbers, so that an attacker cannot choose numbers with equal
+    /// hashes: see [`mixed`](crate::hash::mixed).
     pub(crate) fn seeds(&self) -> [u64; 2] {
         self.seeds.0
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_the_same_hash_are_told_apart() {
+    fn values_with_equal_hashes_stay_distinct() {
         #[derive(PartialEq, Eq, Debug)]
         struct Colliding(u8);
         impl Hash for Colliding {

@@ -1,4 +1,4 @@
-//! What the constants of a chunk have become, so that each is decoded once.
+//! Decoded constants of a chunk, so that each is decoded once.
 
 use super::constant_pools::Pools;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(crate) struct Memo {
 }
 
 impl Memo {
-    /// What the constant has become.
+    /// The decoded form of the constant.
     pub(crate) fn get(&self, pools: &Pools, class: usize, key: u64) -> Option<u32> {
         match pools.place(class, key) {
             Some(at) => self.known.get(class)?.get(at)?.checked_sub(1),

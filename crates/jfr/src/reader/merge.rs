@@ -1,10 +1,11 @@
-//! Puts samples together while they are read, if there are too many to be kept, so that memory does
-//! not grow with their number. First those that say the same within a bin of time: counts and
-//! weights are summed, nothing else is lost. Where that is not enough, light ones of one thread at
-//! the same for the same endpoint, within a bin: one stack stands for both, drawn with the chances
-//! of their weights. So the sums of threads, causes and endpoints stay, and that of every stack is
-//! right in the mean: what this adds to the error of a share is that of as many samples as are
-//! left. It decides nothing about what samples mean.
+//! Merges samples while they are read, so that memory does not grow with their number. The first
+//! step merges equal samples within a bin of time: it sums counts and weights and only loses their
+//! times. The second step, if needed, merges light samples with different stacks of one thread,
+//! with the same kind, state, cause and endpoint, within a bin. One of the two stacks stands for
+//! both, drawn with probabilities proportional to the weights. The sums by thread, cause and
+//! endpoint therefore stay exact, and the sum of every stack is unbiased. The added error of a
+//! share is that of a sample as large as the number of samples left. This module does not interpret
+//! samples.
 
 use super::intern::Interner;
 use super::model::{Context, Sample, Wall, choices_of_both};
@@ -28,7 +29,7 @@ pub const BINS_MIN: u64 = 500;
 /// A bin is tried with one of so many parts of the samples, of so many at least.
 const PARTS: usize = 16;
 const PART_MIN: usize = 4096;
-/// What stands for more samples is never light.
+/// A sample that stands for more samples is never light.
 const LIGHT_MAX: u32 = 1 << 20;
 
 /// Decides which samples are put together.
@@ -50,7 +51,7 @@ pub(crate) struct Merger {
     slots: Vec<u32>,
     used: usize,
     seeds: Seeds,
-    /// Samples that stand for at most so many are light; 0: none are.
+    /// Samples that stand for at most this many are light; 0 if none are.
     light: u32,
     /// The last light one of each group.
     groups: HashMap<Group, u32, Seeds>,
@@ -58,8 +59,8 @@ pub(crate) struct Merger {
     random: u64,
 }
 
-/// What light samples have in common that become one: thread and carrier; kind, state, what is
-/// known and the cause; the endpoint; the bin.
+/// The key under which light samples are merged: thread and carrier; kind, state, known fields and
+/// the cause; the endpoint; the bin.
 type Group = [u64; 4];
 
 impl Default for Merger {
@@ -88,7 +89,7 @@ impl Merger {
         }
     }
 
-    /// Tells how long the recording is: a bin may be a part of that.
+    /// Sets the length of the recording, which limits the length of bins.
     pub(crate) fn lasts(&mut self, duration_ns: u64) {
         self.duration_ns = duration_ns;
     }
@@ -148,7 +149,7 @@ impl Merger {
                 self.merge_all(samples, walls, contexts);
             }
         }
-        // There are no more doublings than bits.
+        // The doublings are bounded by the number of bits.
         while samples.len() > self.most && self.light < LIGHT_MAX {
             self.light = (self.light * 2).max(1);
             self.merge_all(samples, walls, contexts);
@@ -177,11 +178,11 @@ impl Merger {
         };
         trial.merge_all(&mut first, &mut first_walls, contexts);
         let left = first.len() as u128 * samples.len() as u128;
-        // The rest may be more alike than the first ones.
+        // Later samples may be more alike than the first ones.
         left * 8 <= self.most as u128 * part as u128 * 9
     }
 
-    /// Puts what there is together anew, in place: what is left comes before what was read.
+    /// Merges all samples again, in place: a merged sample never moves behind an unread one.
     fn merge_all(
         &mut self,
         samples: &mut Vec<Sample>,
@@ -225,8 +226,8 @@ impl Merger {
         self.groups.clear();
     }
 
-    /// Adds a sample to one of the first `kept` that says the same; false if there is none, then it
-    /// is known as the next one.
+    /// Adds a sample to an equal one among the first `kept`. If no such sample exists, it remembers
+    /// this one as the next and returns false.
     fn put(
         &mut self,
         sample: &Sample,
@@ -268,8 +269,9 @@ impl Merger {
         false
     }
 
-    /// Makes a light sample one with the last light one of its group; false if it is not light or
-    /// there is none, then it is known as the next one. Whose stack it has is drawn.
+    /// Merges a light sample with the last light one of its group, and draws the stack of one of
+    /// the two. If the sample is not light or the group is empty, it remembers this one as the next
+    /// and returns false.
     fn draw(
         &mut self,
         sample: &Sample,
@@ -425,7 +427,7 @@ mod tests {
     use crate::ThreadState;
     use crate::reader::SampleKind;
 
-    /// Variances add up, also where one of the two is as good as certain.
+    /// The variance of a sum is the sum of the variances, also if one of the two is almost zero.
     #[test]
     fn two_sums_are_as_certain_as_their_variances_together() {
         assert_eq!(choices_of_both((10, 1), (10, 1)), 2);
@@ -481,8 +483,8 @@ mod tests {
     }
 
     #[test]
-    fn of_many_sums_stay_and_few_are_left() {
-        // 100 s of two stacks, sampled and looked at.
+    fn merging_keeps_sums_and_leaves_few_samples() {
+        // 100 s of two stacks, with CPU and wall-clock samples.
         let (samples, walls, bin_ns) = read(2_000, 25_000);
         assert_eq!(bin_ns, 200_000_000);
         // 500 bins, two stacks, twice; and what is on both sides of a change of bins.
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_stacks_some_stand_for_others_in_their_true_shares() {
+    fn merged_stacks_keep_true_shares() {
         let (mut samples, mut walls) = (Vec::new(), Vec::new());
         let mut merger = Merger::above(2_000);
         let contexts = Interner::default();
@@ -540,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_kept_apart() {
+    fn different_samples_are_not_merged() {
         let (mut samples, mut walls) = (Vec::new(), Vec::new());
         let mut merger = Merger::above(2);
         let contexts = Interner::default();
@@ -663,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_found_among_thousands() {
+    fn equal_samples_are_found_among_thousands() {
         const THREADS: u32 = 3000;
         let (mut samples, mut walls) = (Vec::new(), Vec::new());
         let mut merger = Merger::above(2000);

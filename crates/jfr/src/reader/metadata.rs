@@ -33,7 +33,7 @@ pub(crate) enum Wire {
     Unknown,
 }
 
-/// What a number means.
+/// The meaning of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     None,
@@ -84,7 +84,7 @@ pub(crate) struct Class {
     pub(crate) known: Known,
     pub(crate) is_event: bool,
     pub(crate) fields: Vec<Field>,
-    /// How many numbers a value is, if it is nothing else.
+    /// The length of a value in numbers, if it consists of numbers only.
     pub(crate) numbers: Option<usize>,
 }
 
@@ -162,7 +162,7 @@ impl Types {
     }
 }
 
-/// What is known of all types before their fields are read.
+/// The names of all types, known before their fields are read.
 #[derive(Default)]
 struct Names {
     names: Vec<Arc<str>>,
@@ -176,7 +176,7 @@ impl Names {
     }
 }
 
-/// No name of the JDK's is so long. What is longer is not copied: many types may have one name.
+/// Longer than any name of the JDK's. Longer names are not copied, as many types may have one name.
 const FORMER_NAME_MAX: usize = 256;
 
 /// The name that a type has now: JDK 9 and 10 had others.

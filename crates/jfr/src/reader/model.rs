@@ -1,4 +1,4 @@
-//! What a recording looks like to the callers of the reader. Plain data; no decoding.
+//! The content of a recording, for the callers of the reader. Plain data; no decoding.
 
 use super::header::ChunkInfo;
 use super::stacks::Stacks;
@@ -24,9 +24,9 @@ pub struct Recording {
     pub bin_ns: u64,
     /// Why stacks are not complete; see [`Sample::failure`].
     pub failures: Vec<Arc<str>>,
-    /// What else wall-clock samples say; see [`Sample::wall`].
+    /// Additional data of wall-clock samples; see [`Sample::wall`].
     pub walls: Vec<Wall>,
-    /// What threads worked for; see [`Sample::context`].
+    /// Contexts of threads; see [`Sample::context`].
     pub contexts: Vec<Context>,
     /// Texts that [`Wall`] and [`Context`] refer to.
     pub texts: Vec<Arc<str>>,
@@ -34,14 +34,14 @@ pub struct Recording {
     pub events: Vec<GenericEvent>,
     /// How many events of each type the file has, read or not.
     pub counts: BTreeMap<Arc<str>, u64>,
-    /// What could not be read, in words.
+    /// The unreadable parts, in words.
     pub warnings: Vec<String>,
     /// How much of the file could not be read because it is cut off or damaged.
     pub unread: Unread,
 }
 
-/// What a file lacks, or has and nobody can read. Nothing is said of a file that ends where one of
-/// its chunks ends: it is like one that was made so.
+/// The missing and the unreadable parts of a file. A file that was cut exactly between two chunks
+/// looks complete, and is not reported here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Chunks that are not whole: something of them was left out, or they were never finished.
@@ -87,7 +87,7 @@ impl Unread {
         self.absent = self.absent.saturating_add(other.absent);
     }
 
-    /// Nothing more comes: what was left out of a file that is so long.
+    /// Ends the account: the file has this length.
     pub(crate) fn finish(&mut self, length: u64) {
         // Stretches do not overlap.
         self.is_at_end = self.bytes == 0 || self.from.saturating_add(self.bytes) >= length;
@@ -96,7 +96,7 @@ impl Unread {
 }
 
 impl Recording {
-    /// The stack of a sample; empty if the sample has none.
+    /// The stack of a sample; empty if the sample has no stack.
     pub fn stack(&self, sample: &Sample) -> Option<Stack> {
         self.stacks.get(sample.stack)
     }
@@ -118,7 +118,7 @@ impl Recording {
             .map(|text| &**text)
     }
 
-    /// What the thread of a sample worked for.
+    /// The context of the thread of a sample.
     pub fn context(&self, sample: &Sample) -> Option<&Context> {
         self.contexts.get(sample.context? as usize)
     }
@@ -162,7 +162,7 @@ pub struct Method {
     pub descriptor: Arc<str>,
     /// Whether tools shall leave its frames out.
     pub hidden: bool,
-    /// The name of the module of its class. Empty: not known, or it has none.
+    /// The name of the module of its class. Empty if unknown or absent.
     pub module: Arc<str>,
     /// Where that module, or the class's jar, is: a URL. Empty: not known.
     pub location: Arc<str>,
@@ -199,7 +199,7 @@ pub enum SampleKind {
     Native,
     /// `jdk.CPUTimeSample` of JDK 25 and later.
     CpuTime,
-    /// `dwell.WallSample`: looks at a thread that did not run.
+    /// `dwell.WallSample`: wall-clock samples of a thread that did not run.
     Wall,
     /// `profiler.WallClockSample` of async-profiler: a thread, running or not, at a time.
     WallClock,
@@ -261,7 +261,7 @@ pub struct Sample {
     pub stack: u32,
     /// Place in [`Recording::failures`]; `None`: the stack is complete.
     pub failure: Option<u32>,
-    /// What the thread was doing.
+    /// The state of the thread.
     pub state: ThreadState,
     /// The event it was read from.
     pub kind: SampleKind,
@@ -292,7 +292,7 @@ impl Sample {
     };
 }
 
-/// What a thread worked for. Ids are 0 where there are none.
+/// The request that a thread worked for. Absent ids are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Context {
     /// The trace.
@@ -307,12 +307,12 @@ pub struct Context {
     pub labels: Option<u32>,
 }
 
-/// What a wall-clock sample says beside the rest.
+/// Fields of a wall-clock sample that other samples lack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wall {
     /// From the first look to the last one, in ns.
     pub duration_ns: u64,
-    /// What the thread waited for: place in [`Recording::texts`].
+    /// The cause of the wait: place in [`Recording::texts`].
     pub cause: Option<u32>,
     /// More on that: place in [`Recording::texts`].
     pub detail: Option<u32>,
@@ -320,7 +320,7 @@ pub struct Wall {
     pub count: u64,
     /// As how many looks of one weight that is certain; 0: as many as there were.
     pub choices: u64,
-    /// Who has what is waited for: place in [`Recording::threads`].
+    /// The owner of the lock that the thread waits for: place in [`Recording::threads`].
     pub owner: Option<u32>,
     /// Where that was: place in [`Recording::stacks`].
     pub owner_stack: Option<u32>,

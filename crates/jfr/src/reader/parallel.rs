@@ -1,6 +1,6 @@
-//! Reads whole chunks on several threads, each with tables of its own, and puts them together in
-//! the order of the file: what comes out is what one thread would have read. It decides neither
-//! where chunks are nor what they mean.
+//! Reads whole chunks on several threads with tables of their own, and merges them in the order of
+//! the file. The result is that of a single thread. This module decides neither where chunks begin
+//! and end nor what their events mean.
 
 use super::absorb::Known;
 use super::error::Error;
@@ -19,7 +19,7 @@ struct Job {
     bytes: Vec<u8>,
 }
 
-/// What was read of it.
+/// The data read from it.
 struct Done<'o> {
     number: u64,
     /// Which thread has read it.
@@ -41,7 +41,7 @@ pub(super) fn read<'o>(
     let to_do = Mutex::new(to_do);
     let (options, seeds) = (reading.options, reading.tables.seeds());
     std::thread::scope(|scope| {
-        // Dropped at the end whatever that is: then nobody waits for more.
+        // The drop at the end, in any case, releases the threads that wait for jobs.
         let jobs = jobs;
         for reader in 0..threads {
             let (to_do, give) = (&to_do, give.clone());
@@ -96,8 +96,8 @@ pub(super) fn read<'o>(
     })
 }
 
-/// Reads chunks as long as there are any. A thread gets them in the order of the file, so what it
-/// has seen before is what the whole has been told before.
+/// Reads chunks until the queue is closed. A thread gets chunks in the order of the file, so the
+/// merged tables already have all that this thread reported before.
 fn work<'o>(
     reader: usize,
     options: &'o Options<'o>,
@@ -123,7 +123,7 @@ fn work<'o>(
 }
 
 fn next(to_do: &Mutex<Receiver<Job>>) -> Option<Job> {
-    // Whoever has the lock waits for all.
+    // The holder of the lock waits for a job; the other threads wait for the lock.
     let to_do = to_do.lock().unwrap_or_else(PoisonError::into_inner);
     to_do.recv().ok()
 }

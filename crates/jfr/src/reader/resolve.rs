@@ -35,7 +35,7 @@ pub(crate) struct Resolver<'a> {
     /// How the frames of a type of structure are read.
     frames: HashMap<usize, FramePlan<'a>, Seeds>,
     scratch: Vec<StackFrame>,
-    /// Places of strings plus one; 0: there is none.
+    /// Places of strings plus one; 0 for an unknown one.
     texts: Memo,
     /// The same of the names of classes.
     classes: Memo,
@@ -68,7 +68,7 @@ struct UsualFrame {
     first: Option<u64>,
 }
 
-/// What to do with a field of a frame.
+/// The treatment of a field of a frame.
 enum FrameStep<'a> {
     Method(usize),
     Line,
@@ -131,7 +131,7 @@ impl<'a> Resolver<'a> {
         self.pools.offset(class, key).is_some()
     }
 
-    /// The place of the thread, an empty one if there is none.
+    /// The place of the thread; an empty thread if the key is unknown.
     pub(crate) fn thread(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.threads.get(self.pools, class, key) {
             return place;
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
         place
     }
 
-    /// The place of the method, an empty one if there is none.
+    /// The place of the method; an empty method if the key is unknown.
     pub(crate) fn method(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.methods.get(self.pools, class, key) {
             return place;
@@ -154,7 +154,7 @@ impl<'a> Resolver<'a> {
         place
     }
 
-    /// The place of the stack, an empty one if there is none.
+    /// The place of the stack; an empty stack if the key is unknown.
     pub(crate) fn stack(&mut self, class: usize, key: u64) -> u32 {
         if let Some(place) = self.stacks.get(self.pools, class, key) {
             return place;
@@ -298,7 +298,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Decodes a constant; what is missing or broken becomes the default.
+    /// Decodes a constant. A missing or broken one becomes the default.
     fn constant<T: Default>(
         &mut self,
         class: usize,
@@ -675,7 +675,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// What to do with a field of a frame.
+/// The treatment of a field of a frame.
 fn frame_step<'a>(field: &'a Field) -> FrameStep<'a> {
     let is_int = matches!(
         field.wire,

@@ -9,7 +9,7 @@ use super::model::{Context, Sample, SampleKind, Wall};
 use super::resolve::Resolver;
 use crate::ThreadState;
 
-/// What to do with the fields of a sample, in their order.
+/// The treatment of the fields of a sample, in their order.
 pub(crate) struct SamplePlan<'a> {
     kind: SampleKind,
     steps: Vec<Step<'a>>,
@@ -21,7 +21,7 @@ enum Step<'a> {
     Carrier(usize),
     Stack(usize),
     State(usize),
-    /// The weight; ticks have to be converted, the rest is multiplied.
+    /// The weight, multiplied by its unit; ticks are converted by the clock.
     Weight(Unit),
     Failure,
     Failed,
@@ -179,7 +179,7 @@ pub(super) fn hex_number(text: &str) -> u128 {
     digits.map_or(0, |digits| u128::from_str_radix(digits, 16).unwrap_or(0))
 }
 
-/// The same for samples that count ticks: what they call weight is a number of those.
+/// The step of a field of samples that count ticks: their weight is a number of ticks.
 fn tick_step<'a>(types: &Types, field: &'a Field) -> Step<'a> {
     match (&*field.name, field.wire) {
         ("weight" | "samples", Wire::Long | Wire::Int) if !field.array => Step::Count,
@@ -250,7 +250,7 @@ mod tests {
 
     /// In a chunk whose clock has three ticks a second.
     #[test]
-    fn weights_are_nanoseconds_in_whatever_unit_they_are_told() {
+    fn weights_of_any_unit_become_nanoseconds() {
         let clock = ChunkClock {
             epoch_ns: 0,
             start_ticks: 0,

@@ -1,5 +1,5 @@
-//! What many refer to, known by where it is in memory, so that it is changed, hashed or walked once
-//! and stays shared. It does not know what it is looked up for.
+//! A cache by memory address for structures that many values share, so that each is changed, hashed
+//! or walked once and stays shared. It does not know the purpose of the look-ups.
 
 use super::model::Value;
 use std::collections::HashMap;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 /// A structure's fields.
 type Fields = Arc<[(Arc<str>, Value)]>;
 
-/// What structures have become, by where they are in memory; the former ones are kept, so that no
-/// other is there.
+/// Results by the addresses of their originals. The originals are kept, so that no other structure
+/// can get their addresses.
 #[derive(Default)]
 pub(super) struct Shared(HashMap<usize, (Fields, Fields)>);
 
 impl Shared {
-    /// What the structure has become.
+    /// The result for the structure.
     pub(super) fn get(&self, fields: &Fields) -> Option<Fields> {
         let (_, new) = self.0.get(&Arc::as_ptr(fields).addr())?;
         Some(Arc::clone(new))

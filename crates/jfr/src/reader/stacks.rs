@@ -1,6 +1,6 @@
-//! Stacks, which share their outer frames: most of a deep one is in the one before as well, and a
-//! recording with hundreds of thousands of stacks of hundreds of frames has a few million places in
-//! which one frame calls another.
+//! Stacks that share their outer frames: a deep stack has most frames in common with the one
+//! before. A recording with hundreds of thousands of stacks of hundreds of frames has only a few
+//! million places where one frame calls another.
 
 use super::model::{Stack, StackFrame};
 use crate::hash::{Seeds, mixed};
@@ -26,7 +26,7 @@ impl Stacks {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

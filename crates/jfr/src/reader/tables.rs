@@ -21,7 +21,7 @@ pub(crate) struct Tables {
     pub(crate) texts: Interner<Arc<str>>,
     /// Strings of constants: every chunk has the same ones.
     pub(crate) strings: Interner<Arc<str>>,
-    /// For each of them the place of what is shown of the class that is called so, plus one.
+    /// For each string, the place of the displayed name of the class with that name, plus one.
     shown: Vec<u32>,
     /// Places of long names of threads among the strings.
     long_names: Links,
@@ -32,7 +32,7 @@ pub(crate) struct Tables {
     pub(crate) contexts: Interner<Context>,
 }
 
-/// The places of what is told of a method among the strings, and whether it is hidden.
+/// The places of a method's texts among the strings, and whether it is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MethodTexts {
     pub(crate) class: u32,
@@ -77,10 +77,10 @@ impl MethodTexts {
     }
 }
 
-/// What a thread has read in its parts of a file. It stays from one part to the next, so that the
-/// whole is told of each thing once. Strings and stacks are known by 128 bits of a hash with random
-/// seeds: to look at them again would take longer than all else, and that two that differ have the
-/// same is less likely than that the memory errs.
+/// The tables of a thread that reads parts of a file. They stay from one part to the next, so that
+/// the thread reports each item to the whole once. Strings and stacks are identified by 128 bits of
+/// a hash with random seeds, as a full comparison would take longer than all other work. Two
+/// different items with the same hash are less likely than a memory error.
 #[derive(Default)]
 struct Part {
     /// The other seeds that the second halves of hashes are made with.
@@ -90,15 +90,15 @@ struct Part {
     methods: Interner<MethodTexts>,
     /// The second halves of the hashes of stacks.
     stacks: Interner<u64>,
-    /// How many strings and methods the whole has been told.
+    /// How many strings and methods have been reported to the whole.
     told: [usize; 2],
-    /// The frames of the stacks that it has not been told.
+    /// The frames of the stacks that have not been reported yet.
     frames: Vec<StackFrame>,
     /// Where each of these ends in them, and whether frames are missing.
     ends: Vec<(usize, bool)>,
 }
 
-/// What a thread that reads parts of a file has seen for the first time.
+/// The items that a thread which reads parts of a file has seen for the first time.
 #[derive(Default)]
 pub(crate) struct News {
     /// Strings of constants and their hashes.
@@ -147,7 +147,7 @@ impl Tables {
         Some(shown)
     }
 
-    /// What hashes of strings are made with.
+    /// The seeds of the hashes of strings.
     pub(crate) fn seeds(&self) -> Seeds {
         Seeds(self.strings.seeds())
     }
@@ -167,7 +167,7 @@ impl Tables {
         }
     }
 
-    /// What has come since this was asked last.
+    /// The items since the last call.
     pub(crate) fn news(&mut self) -> News {
         let Some(part) = &mut self.part else {
             return News::default();
@@ -186,7 +186,7 @@ impl Tables {
         }
     }
 
-    /// Takes out what stays for the next part; the rest belongs to this one.
+    /// Takes out the tables that stay for the next part. The others belong to this one.
     pub(crate) fn take_lasting(&mut self) -> Self {
         Self {
             strings: std::mem::take(&mut self.strings),
@@ -211,7 +211,7 @@ impl Tables {
         let hash = mixed(hash, seeds, u64::from(os) << 32 | u64::from(java), 0);
         let rest = u64::from(group) << 1 | u64::from(thread.is_virtual);
         let hash = mixed(hash, seeds, rest, 0);
-        // The same string is the same memory, which is looked at first.
+        // Equal strings share memory, and `Arc` compares addresses first.
         match self.threads.find(hash, |known| *known == thread) {
             Some(place) => place,
             None => self.threads.add(hash, thread),
@@ -260,7 +260,7 @@ impl Tables {
         else {
             return u32::MAX;
         };
-        // The same text is one: it is only looked at where it is said again.
+        // Equal texts share memory, so addresses are compared.
         let is_same = |known: &Method| {
             Arc::ptr_eq(&known.class, class)
                 && Arc::ptr_eq(&known.name, name)
@@ -291,7 +291,7 @@ impl Tables {
         self.stacks.place(frames, truncated)
     }
 
-    /// Keeps what a wall-clock sample says beside the rest; its place.
+    /// Keeps the fields of a wall-clock sample that other samples lack. Returns their place.
     pub(crate) fn wall(&mut self, wall: Wall) -> u32 {
         let place = u32::try_from(self.walls.len()).unwrap_or(u32::MAX);
         self.walls.push(wall);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_has_read_is_told_once_and_keeps_its_place() {
+    fn part_reports_items_once_with_stable_places() {
         let mut tables = Tables::of_parts(Seeds::default());
         let read = |tables: &mut Tables, names: &[&str], stacks: &[(&[u32], bool)]| {
             let methods: Vec<u32> = (names.iter())

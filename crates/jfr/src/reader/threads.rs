@@ -6,7 +6,7 @@ use super::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Who a Java thread is, whatever it is called.
+/// The identity of a Java thread, independent of its name.
 type Identity = (i64, i64, bool);
 
 fn identity(thread: &Thread) -> Option<Identity> {
@@ -174,7 +174,7 @@ mod tests {
         };
         unify(&mut out);
         let names: Vec<_> = out.threads.iter().map(|it| &*it.os_name).collect();
-        // Who is not a Java thread is not known by its number: that may be another's by now.
+        // The number does not identify a thread outside Java: another one may have it by now.
         let told = ["last", "gc", "virtual", "gc renamed", "another's number"];
         assert_eq!(names, told);
         let seen: Vec<_> = out
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_renamed_and_back_has_the_name_that_was_used_last() {
+    fn thread_renamed_and_back_has_its_last_name() {
         let mut out = Recording {
             threads: vec![thread(7, 100, "a"), thread(7, 100, "b")],
             samples: vec![sample(1, 0, None), sample(2, 1, None), sample(3, 0, None)],

@@ -1,6 +1,6 @@
-//! Events as types: what a file says in fields with names becomes the fields of a struct, here and
-//! nowhere else. Knows no kind of event; those that we write are in [`crate::schema::events`],
-//! those of others where they are read.
+//! Events as types: the named fields of a file become the fields of a struct, only here. Knows no
+//! kind of event. The types of dwell's events are in [`crate::schema::events`], those of others in
+//! the modules that read them.
 
 use super::model::{GenericEvent, Recording, Value};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub trait Told: Sized {
     /// The events' names, ours first.
     const NAMES: &'static [&'static str];
-    /// What its fields hold, in their order.
+    /// The forms of its fields, in their order.
     const FORMS: &'static [Form];
 
     /// Reads an event, whatever its name is: fields that it does not have are 0, empty or `None`.
@@ -18,7 +18,7 @@ pub trait Told: Sized {
     /// When, in nanoseconds since the epoch.
     fn time_ns(&self) -> u64;
 
-    /// What the fields hold, in their order.
+    /// The values of the fields, in their order.
     fn cells(&self) -> Vec<Cell>;
 }
 
@@ -40,7 +40,7 @@ impl<A: Told, B: Told> Told for (A, B) {
     }
 }
 
-/// What a field holds, for who shows it and does not know it.
+/// The kind of a field's value, for callers that show fields without knowing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A text.
@@ -51,7 +51,7 @@ pub enum Form {
     Nanos,
     /// A thread.
     Thread,
-    /// Nothing to show by itself.
+    /// Nothing to show.
     Other,
 }
 
@@ -64,7 +64,7 @@ pub enum Cell {
     Number(u64),
     /// Place in [`Recording::threads`].
     Thread(Option<u32>),
-    /// Nothing to show by itself.
+    /// Nothing to show.
     Other,
 }
 
@@ -108,15 +108,15 @@ pub mod stored {
 
     use super::{Arc, Cell, Form, Value};
 
-    /// What a field contains.
+    /// The content of a field.
     pub trait Stored {
-        /// What it is read as.
+        /// The Rust type of the value.
         type Told;
-        /// For who shows it.
+        /// The kind of the value for reports.
         const FORM: Form;
         /// Reads it.
         fn told(value: Option<&Value>) -> Self::Told;
-        /// For who shows it.
+        /// The value for reports.
         fn cell(told: &Self::Told) -> Cell;
     }
 
@@ -198,7 +198,7 @@ pub mod stored {
             Some(Value::Method(place)) => Some(*place),
             _ => None,
         }, |_| Cell::Other;
-        /// The name of a class loader, or its class if it has none.
+        /// The name of a class loader, or its class if it is nameless.
         Loader -> Arc<str>, Text: |value| match value {
             Some(Value::Struct(fields)) => {
                 let text = |wanted: &str| fields.iter().find_map(|(name, value)| match value {
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     crate::told! {
-        /// For these tests.
+        /// An event for these tests.
         struct Work = "a.Work" | "b.Work" {
             duration_ns: TickSpan "duration";
             what: Text "what";
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_makes_no_sense_is_nothing() {
+    fn absent_or_senseless_field_reads_as_none() {
         let nothing = told(&[]);
         assert_eq!((nothing.duration_ns, &*nothing.what), (0, ""));
         assert_eq!((nothing.who, nothing.id), (None, 0));

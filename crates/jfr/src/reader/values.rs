@@ -9,7 +9,7 @@ use super::resolve::Resolver;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Structures inside structures, through constants too; what lies deeper is left out.
+/// Maximum depth of structures inside structures, also through constants. Deeper ones are left out.
 const DEPTH_MAX: usize = 16;
 
 /// Decoded constants of one chunk, by type and key.
@@ -128,7 +128,7 @@ impl Values {
         Ok(Value::Struct(fields.into()))
     }
 
-    /// What a key refers to. References in a circle end in null.
+    /// The constant of a key. References in a circle end in null.
     fn constant(
         &mut self,
         resolver: &mut Resolver<'_>,
@@ -202,8 +202,8 @@ mod tests {
     use super::*;
     use crate::writer::{ChunkClock, ChunkWriter};
 
-    /// What a field of a type has in some bytes, by the clock of a chunk: three ticks a second from
-    /// 5 s on, when it was at 100.
+    /// The value of a field in some bytes, with a chunk's clock of three ticks a second that was at
+    /// 100 ticks at 5 s.
     fn read(wire: Wire, unit: Unit, array: bool, bytes: &[u8]) -> Result<Value, Error> {
         let clock = ChunkClock {
             epoch_ns: 5_000_000_000,

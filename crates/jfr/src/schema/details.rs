@@ -1,6 +1,6 @@
-//! Events of ours beside those of the JDK's, with what these do not say. Tools that do not ask the
-//! metadata what fields an event has can read a recording only if the JDK's events have the JDK's
-//! fields alone. No encoding here.
+//! The detail events, with data that the JDK's events lack. Some tools do not look up the fields of
+//! an event in the metadata. They can only read a recording if the JDK's events have exactly the
+//! JDK's fields. No encoding here.
 
 use super::samples::{ENDPOINT, LABELS, LOCAL_ROOT_SPAN_ID, SPAN_ID, TRACE_ID, sample_field};
 use super::table::{PROFILER, START_TIME};
@@ -14,8 +14,8 @@ pub(crate) static TYPES: [&TypeDef; 4] = [
     &THREAD_CONTEXT,
 ];
 
-/// What an event of the JDK's does not say. It holds of all such events of its thread that follow
-/// in the chunk, up to the next of its kind and thread: only what differs is written.
+/// A type of detail event: it adds data to an event of the JDK's. It holds for all later events of
+/// that kind and thread in the chunk, up to the next detail, so only changes are written.
 const fn detail(
     id: u8,
     name: &'static str,
@@ -43,8 +43,8 @@ static SAMPLE_DETAIL: TypeDef = detail(
     id::SAMPLE_DETAIL,
     "dwell.SampleDetail",
     "Execution Sample Detail",
-    "What the execution samples of the thread stand for that follow in the chunk, up to the next \
-     such event of it",
+    "Weights of the later execution samples of the thread in the chunk, up to its next such \
+     event",
     &[
         START_TIME,
         sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
@@ -59,8 +59,8 @@ static ALLOCATION_DETAIL: TypeDef = detail(
     id::ALLOCATION_DETAIL,
     "dwell.AllocationDetail",
     "Object Allocation Sample Detail",
-    "What else is known of the object allocation samples of the thread that follow in the chunk, \
-     up to the next such event of it",
+    "Additional data of the later object allocation samples of the thread in the chunk, up to \
+     its next such event",
     &[
         START_TIME,
         EVENT_THREAD,
@@ -75,8 +75,8 @@ static MONITOR_DETAIL: TypeDef = detail(
     id::MONITOR_DETAIL,
     "dwell.MonitorDetail",
     "Java Monitor Blocked Detail",
-    "What the waits for monitors of the thread stand for that follow in the chunk, up to the next \
-     such event of it",
+    "Weights of the later waits for monitors of the thread in the chunk, up to its next such \
+     event",
     &[
         START_TIME,
         EVENT_THREAD,
@@ -86,13 +86,12 @@ static MONITOR_DETAIL: TypeDef = detail(
     ],
 );
 
-/// Of all of these and of `dwell.WallSample`.
+/// Completes all of these events and `dwell.WallSample`.
 static THREAD_CONTEXT: TypeDef = detail(
     id::THREAD_CONTEXT,
     "dwell.ThreadContext",
     "Thread Context",
-    "What the thread worked for in the samples of it that follow in the chunk, up to the next such \
-     event of it",
+    "The request of the thread in its later samples in the chunk, up to its next such event",
     &[
         START_TIME,
         EVENT_THREAD,

@@ -11,15 +11,15 @@ use crate::wire::put_varint;
 /// Gives the table to a macro.
 #[rustfmt::skip]
 macro_rules! table { ($into:ident) => { $into! {
-    /// What was recorded and how; once in every chunk
+    /// The subject of the recording and its options; once in every chunk
     Recording = 110 "dwell.Recording" PROFILER, "Recording" {
         /// Version of the profiler
         version: &'a str = Text "version" "Version";
         /// Process that was profiled
         pid: u64 = Long "pid" "Process Identifier";
-        /// What was measured: cpu, wall, ...
+        /// The measured quantities: cpu, wall, ...
         mode: &'a str = Text "mode" "Mode";
-        /// What triggered the samples
+        /// The trigger of the samples
         engine: &'a str = Text "engine" "Engine";
         /// Why this engine and not a better one
         engine_reason: &'a str = Text "engineReason" "Engine Reason";
@@ -48,7 +48,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The time that they stand for
         weight_ns: u64 = Nanos "weight" "Weight";
     }
-    /// What the profiler itself did and cost, since the recording began
+    /// The profiler's own work and cost, since the recording began
     SelfCost = 113 "dwell.Self" PROFILER, "Profiler Cost" {
         /// Stacks that were walked
         walks: u64 = Count "walks" "Walks";
@@ -125,7 +125,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How many looks there were
         looks: u64 = Count "looks" "Looks";
     }
-    /// What was allocated since the recording began, by the samples
+    /// The allocations since the recording began, by the samples
     Allocations = 103 "dwell.Allocations" PROFILER, "Allocations" {
         /// The bytes between two samples, in the mean
         interval_bytes: u64 = Bytes "interval" "Interval";
@@ -144,7 +144,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The interval that was asked for: less than the other one where it has grown
         asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
-    /// One look at the objects that were sampled: which are still there
+    /// One check of the sampled objects: which are still alive
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
         /// Its number, which its objects carry; the last one is of the recording's end
         snapshot: u64 = Count "snapshot" "Snapshot";
@@ -156,7 +156,7 @@ macro_rules! table { ($into:ident) => { $into! {
         one_of: u64 = Count "oneOf" "One Of";
         /// Objects that were sampled
         samples: u64 = Count "samples" "Samples";
-        /// Of these, objects that were not followed for want of room
+        /// Objects among them that were not followed for want of room
         lost: u64 = Count "lostSamples" "Lost Samples";
         /// For how long objects had been followed by then
         followed_ns: u64 = Nanos "followedTime" "Followed Time";
@@ -179,7 +179,7 @@ macro_rules! table { ($into:ident) => { $into! {
         lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
         /// Waits of which it could not be noted when they began: they are in no other number
         untold: u64 = Count "untold" "Untold Waits";
-        /// For how long they were told: less than the recording, if that was switched
+        /// The time with recording of waits on: less than the recording if that was switched
         told_ns: u64 = Nanos "toldTime" "Told Time";
         /// The interval that was asked for: less than the other one where it has grown
         asked_ns: u64 = Nanos "askedInterval" "Asked Interval";
@@ -192,7 +192,7 @@ macro_rules! table { ($into:ident) => { $into! {
         stack: StackId = Stack "stackTrace" "Stack Trace";
         /// The class of the monitor's object
         class: &'a str = Text "monitorClass" "Monitor Class";
-        /// Who waited
+        /// The thread that waited
         waiter: ThreadId = Thread "waiter" "Waiter";
         /// Where
         waiter_stack: StackId = Stack "waiterStackTrace" "Waiter's Stack Trace";
@@ -225,7 +225,7 @@ macro_rules! table { ($into:ident) => { $into! {
     }
     /// Part of the histogram of times in the signal handler, since the last flush
     HandlerTime = 116 "dwell.HandlerTime" PROFILER, "Handler Time" {
-        /// The signals that were handled in less than this, and in an eighth of it less at most
+        /// Upper limit of the handling times; they were at most an eighth less
         up_to_ns: u64 = Nanos "upTo" "Up To";
         /// How many
         handlers: u64 = Count "handlers" "Handled Signals";
@@ -282,7 +282,7 @@ macro_rules! table { ($into:ident) => { $into! {
     {
         /// Its number; of several the last one's
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
-        /// What the JVM stopped for; empty if unknown
+        /// The operation of the JVM; empty if unknown
         operation: &'a str = Text "operation" "Operation";
         /// Until all threads had stopped
         reaching_ns: u64 = Nanos "timeToSafepoint" "Time To Safepoint";
@@ -290,7 +290,7 @@ macro_rules! table { ($into:ident) => { $into! {
         operation_ns: u64 = Nanos "operationTime" "Operation Time";
         /// Java threads that there were
         threads: u64 = Count "threads" "Threads";
-        /// Of these, threads that ran when it was asked for
+        /// Threads among them that ran when the safepoint was requested
         running: u64 = Count "running" "Running Threads";
         /// Threads that were seen to be late
         late: u64 = Count "late" "Late Threads";
@@ -305,20 +305,20 @@ macro_rules! table { ($into:ident) => { $into! {
     {
         /// The safepoint
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
-        /// What the JVM stopped for
+        /// The operation of the JVM
         operation: &'a str = Text "operation" "Operation";
         /// The thread
         thread: ThreadId = Thread "eventThread" "Thread";
         /// Where it was
         stack: StackId = Stack "stackTrace" "Stack Trace";
-        /// What it did: java, vm, runnable (it had no processor), page-fault
+        /// Its state: java, vm, runnable (it had no processor), page-fault
         state: &'a str = Text "state" "State";
         /// Its part of the time to the safepoint, which those that are late share at each moment
         held_ns: u64 = Nanos "held" "Held Others";
         /// Whether it was the last one
         is_last: u64 = Count "last" "Was Last";
     }
-    /// What the control group lets the process use, and how often it held it back since then
+    /// The limit of the control group, and how often it held the process back since then
     CpuLimit = 125 "dwell.CpuLimit" OS, "CPU Limit" {
         /// Processors' time that it may use in a second; 0: as much as there is
         quota_ns: u64 = Nanos "quota" "Quota Per Second";
@@ -326,12 +326,12 @@ macro_rules! table { ($into:ident) => { $into! {
         processors: u64 = Count "processors" "Processors";
         /// Periods of the control group
         periods: u64 = Count "periods" "Periods";
-        /// Of these, periods in which the quota was used up
+        /// Periods among them in which the quota was used up
         throttled: u64 = Count "throttled" "Throttled Periods";
         /// How long threads were held back, all together
         throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
     }
-    /// What all processes used of the processors that this one may run on
+    /// Processor time that all processes used on the processors of this one
     Machine = 107 "dwell.Machine" OS, "Machine Load",
         duration_ticks "Of which time"
     {
@@ -346,7 +346,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How long the hypervisor had them
         stolen_ns: u64 = Nanos "stolen" "Stolen Time";
     }
-    /// What a thread that was sampled used, and waited for, since the last one of it
+    /// CPU and waiting time of a sampled thread since its last event
     ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time",
         duration_ticks "Of which time"
     {
@@ -359,7 +359,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// How often it got a processor
         turns: u64 = Count "turns" "Turns";
     }
-    /// What the JVM's compilers did since the last one, by the JVM's own counters
+    /// The work of the JVM's compilers since the last event, by the JVM's own counters
     Compilers = 108 "dwell.Compilers" JVM, "Compilers",
         duration_ticks "Of which time"
     {
@@ -425,7 +425,7 @@ macro_rules! table { ($into:ident) => { $into! {
             class: Text "loadedClass" "Class";
             /// Whose class it is
             loader: Loader "definingClassLoader" "Loader";
-            /// Who wanted it
+            /// The thread that requested it
             thread: Thread "eventThread" "Thread";
         }
         told {

@@ -1,11 +1,11 @@
-//! The types of samples, and of other events that say something of a stack: what they consist of.
-//! Their encoders are in `writer`; what else is known of a sample is in [`super::details`].
+//! The types of samples and of other events with a stack: their fields. Their encoders are in
+//! `writer`, and [`super::details`] has the additional data of a sample.
 
 use super::table::START_TIME;
 use super::{Content, FieldDef, TypeDef, TypeKind, id};
 
-/// `jdk.ExecutionSample` with the JDK's fields and no others: there are readers that do not ask the
-/// metadata what fields an event has. What else is known of it stands in events beside it:
+/// `jdk.ExecutionSample` with exactly the JDK's fields: some readers do not look up the fields of
+/// an event in the metadata. Additional data is in separate events:
 /// [`super::details`].
 pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
     id: id::EXECUTION_SAMPLE,
@@ -84,8 +84,8 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
     name: "dwell.LiveObject",
     kind: TypeKind::Event(&["Profiler"]),
     label: "Live Object",
-    description: "An object that was sampled when it was allocated, at the start time, and was not \
-                  found dead by a collection when it was looked at",
+    description: "An object that was sampled when it was allocated, at the start time, and that \
+                  no collection had found dead when it was checked",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),

@@ -1,4 +1,4 @@
-//! What makes events of the table in [`super::events`]: the macro, and how values are written. It
+//! The macro that makes events of the table in [`super::events`], and the encoding of values. It
 //! knows no kind of event.
 //!
 //! ```text
@@ -15,9 +15,9 @@
 //! At its end, `others { ... }` has stretches in recordings of others, which we never write: they
 //! have no id, category, label and types of fields as they are written, and last nanoseconds.
 //!
-//! What entries are read as, and what is told of them, is made of the same table: in `kinds`, by a
-//! macro that matches the same once more. One for both would make both in one module, and the
-//! reader, which uses this one, would be used by it.
+//! The types that entries are read as, and the words for them, come from the same table, through a
+//! second macro in `kinds`. A single macro would put both into one module, and the modules of the
+//! writer and the reader would use each other in a circle.
 
 use super::{Content, FieldDef, id};
 use crate::ids::{StackId, ThreadId};

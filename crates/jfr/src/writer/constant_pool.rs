@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_the_same_hash_are_told_apart() {
+    fn values_with_equal_hashes_stay_distinct() {
         let mut pool = Pool::new(9);
         pool.intern(b"one");
         let hash = pool.hasher.hash_one(b"two".as_slice());
@@ -148,7 +148,7 @@ mod tests {
     /// Vectors double, and a table of the standard library has slots of 17 bytes for one in seven
     /// eighths of a power of two.
     #[test]
-    fn memory_is_what_vectors_and_tables_take() {
+    fn memory_counts_vectors_and_tables() {
         let mut pool = Pool::new(9);
         for number in 0..1024u64 {
             pool.intern(&number.to_le_bytes());

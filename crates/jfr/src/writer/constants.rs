@@ -10,8 +10,8 @@ use crate::wire::{STRING_UTF8, cut, put_framed, put_int, put_text, put_varint};
 use crate::{FrameKind, ThreadState};
 use std::collections::HashMap;
 
-/// What async-profiler calls the state of a thread that was sampled by CPU time; its tools take no
-/// other for such a sample.
+/// Async-profiler's name for the state of a thread that was sampled by CPU time. Its tools accept
+/// no other for such a sample.
 const COMMON_STATE: &str = "STATE_DEFAULT";
 
 /// A string of no bytes.
@@ -247,7 +247,7 @@ impl Constants {
         self.classes.intern(&self.scratch)
     }
 
-    /// A module; that of classes of the class path has no name, but tells here where they are.
+    /// A module. The module of classes on the class path has no name, but a location.
     fn module(&mut self, origin: Origin<'_>) -> u32 {
         let mut symbol_of = |text: &str| match text {
             "" => 0,

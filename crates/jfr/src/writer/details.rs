@@ -1,6 +1,7 @@
-//! What the JDK's events do not say, in events of ours before them: what a sample stands for, why
-//! its stack is not complete, the carrier of a virtual thread, what the thread worked for. Each
-//! holds of all that follows of its thread in the chunk: it is written where something differs.
+//! Writes data that the JDK's events lack, in detail events before them: the weight of a sample,
+//! why its stack is incomplete, the carrier of a virtual thread, the request of the thread. A
+//! detail holds for all later events of its thread in the chunk. It is therefore only written for a
+//! change.
 
 use super::{ChunkWriter, Context, ThreadId};
 use crate::hash::Seeds;
@@ -13,7 +14,7 @@ const TRACE_DIGITS: u32 = 32;
 /// Digits of a span id.
 const SPAN_DIGITS: u32 = 16;
 
-/// What is told beside an event of the JDK's.
+/// The additional data of an event of the JDK's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Detail {
     /// The weight, or the size of an object.
@@ -22,7 +23,7 @@ pub(super) struct Detail {
     pub(super) carrier: Option<ThreadId>,
 }
 
-/// What a thread works for; texts by their keys in the pool.
+/// The request of a thread; texts by their keys in the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Work {
     trace_id: u128,
@@ -32,7 +33,7 @@ struct Work {
     labels: u32,
 }
 
-/// What the chunk says last of each thread.
+/// The latest details of each thread in the chunk.
 #[derive(Default)]
 pub(super) struct Told {
     /// By the type of the event and the thread.
@@ -51,7 +52,7 @@ impl Told {
 }
 
 impl ChunkWriter {
-    /// Tells what the next event of that thread does not say, in an event of type `type_id`.
+    /// Writes an event of type `type_id` if the next event of that thread needs another detail.
     pub(super) fn tell(&mut self, type_id: u8, ticks: u64, thread: ThreadId, detail: Detail) {
         if self.is_plain || self.told.details.get(&(type_id, thread.0)) == Some(&detail) {
             return;
@@ -69,7 +70,7 @@ impl ChunkWriter {
         put_framed(&mut self.events, &self.scratch);
     }
 
-    /// Tells what the thread works for from the next event of it on.
+    /// Writes the request of the thread, from its next event on.
     pub(super) fn tell_context(
         &mut self,
         ticks: u64,
@@ -119,7 +120,8 @@ impl ChunkWriter {
         }
     }
 
-    /// Ids stand in the event: there are too many of them for a pool. The rest is pooled.
+    /// Ids are part of the event, as there are too many of them for a pool. The other values are
+    /// pooled.
     fn put_work(&mut self, work: &Work) {
         let ids = [
             (work.trace_id, TRACE_DIGITS),

@@ -1,8 +1,8 @@
 //! The metadata event, generated from the tables in `schema`: a list of strings and a tree of
 //! elements whose names and attributes are places in that list.
 //!
-//! It is written as it goes, without a tree in memory: a recording's first chunk waits for it, and
-//! an allocation for each of three thousand elements takes longer than all else.
+//! The bytes are written directly, without a tree in memory. A recording's first chunk waits for
+//! them, and an allocation for each of three thousand elements would take most of the time.
 
 use crate::hash::Seeds;
 use crate::schema::{Content, FieldDef, TypeDef, TypeKind, all_types, id, plain_types};
@@ -54,7 +54,7 @@ const WORDS: [&str; 15] = [
 /// Keys of the first parts of a category; there are hardly ever more.
 const PARTS: [&str; 4] = ["value-0", "value-1", "value-2", "value-3"];
 
-/// What is the same in all such events: the strings, with their number before them, and the tree.
+/// The common part of all such events: the strings, with their number before them, and the tree.
 /// Made once, as each chunk has it.
 fn described(is_plain: bool) -> &'static [u8] {
     static DESCRIBED: [OnceLock<Vec<u8>>; 2] = [OnceLock::new(), OnceLock::new()];
@@ -112,7 +112,7 @@ impl Tree {
         let list: Vec<Text> = WORDS.map(Cow::Borrowed).into();
         let places = WORDS.into_iter().zip(0..).collect();
         Self {
-            // Some 20 KB of strings and as much of the rest.
+            // About 20 KB of strings and the same amount of other data.
             out: Vec::with_capacity(32 << 10),
             list,
             places,
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_told_once() {
+    fn string_is_written_once() {
         let mut described = &*describe_types(true);
         let mut strings = strings(&mut described);
         let all = strings.len();

@@ -17,7 +17,7 @@ pub struct MonitorEnter<'a> {
     pub thread: ThreadId,
     /// The platform thread below a virtual thread.
     pub carrier: Option<ThreadId>,
-    /// The stack; [`StackId::NONE`] if there is none.
+    /// The stack, or [`StackId::NONE`].
     pub stack: StackId,
     /// The class of the monitor's object.
     pub class: ClassId,
@@ -29,7 +29,7 @@ pub struct MonitorEnter<'a> {
     pub weight_ns: u64,
     /// Why the stack is not complete; `None`: it is.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The context of the thread.
     pub context: Option<&'a Context<'a>>,
 }
 

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-/// A descriptor that the JDK's tools can take apart: `descriptor` itself if it is well formed,
-/// `()V` otherwise (a native function has none).
+/// A descriptor that the JDK's tools can parse: `descriptor` itself if it is well formed, otherwise
+/// `()V` (a native function has no descriptor).
 pub(crate) fn printable_descriptor(descriptor: &str) -> &str {
     if is_method_descriptor(descriptor) {
         descriptor
@@ -53,7 +53,7 @@ fn is_method_descriptor(descriptor: &str) -> bool {
     result == "V" || skip_type(result) == Some("")
 }
 
-/// What follows the first field type of `text`.
+/// The text after the first field type of `text`.
 fn skip_type(text: &str) -> Option<&str> {
     let element = text.trim_start_matches('[');
     let mut characters = element.chars();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_arrays_are_told_as_such() {
+    fn array_classes_are_named_as_arrays() {
         for good in ["[B", "[[J", "[Ljava/lang/String;", "a/B", "[[La;"] {
             assert_eq!(printable_object_class(good), good);
         }

@@ -1,5 +1,5 @@
-//! Finds the JDKs of this machine and runs their tools. A test that needs a JDK says that it is
-//! skipped when there is none at all.
+//! Finds the JDKs of this machine and runs their tools. A test that needs a JDK prints that it is
+//! skipped if the machine has no JDK.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Jdk {
         stdout
     }
 
-    /// Event counts by name as `jfr summary` tells them, without those that are 0.
+    /// Event counts by name as `jfr summary` prints them, without zeros.
     pub fn summary(&self, file: &Path) -> BTreeMap<String, u64> {
         let text = self.run("jfr", &["summary", &file.to_string_lossy()]);
         let rows = text

@@ -25,7 +25,7 @@ pub fn clock() -> ChunkClock {
     }
 }
 
-/// What the first sample's thread worked for.
+/// The context of the first sample's thread.
 pub const CONTEXT: Context<'static> = Context {
     trace_id: 0x0af7651916cd43dd8448eb211c80319c,
     span_id: 0xb7ad6b7169203331,
@@ -202,8 +202,8 @@ impl Demo {
 
 /// How many events other than samples a [`Demo`] has.
 pub const DEMO_EVENTS: usize = 10;
-/// How many events it has beside that tell of samples: of each thread what its samples stand for,
-/// and of one what it works for. All rounds are alike.
+/// How many detail events it has: for each thread the weights of its samples, and for one the
+/// request that it works for. All rounds are alike.
 pub const DEMO_DETAILS: usize = 5;
 
 fn threads(writer: &mut ChunkWriter) -> [ThreadId; 4] {

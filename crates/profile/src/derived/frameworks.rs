@@ -9,7 +9,7 @@ use crate::platform::is_of_platform;
 /// A method below which a framework calls the application's handler.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The class; `*` at the end for any rest.
+    /// The class; a `*` at the end matches any suffix.
     class: &'static str,
     /// Methods, with `*` at the end as well; none: any.
     methods: &'static [&'static str],
@@ -146,7 +146,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry(ROUTE, "spark.RouteImpl$*", &["handle"], &["spark."]),
     entry(ROUTE, "io.micronaut.web.router.*", &[], &["io.micronaut."]),
     entry(ROUTE, "io.helidon.webserver.http.*", &[], &["io.helidon."]),
-    // Netty: the handler is called by nobody else.
+    // Netty: no other class calls the handler.
     chain(SERVER, "io.netty.channel.AbstractChannelHandlerContext",
         &["invokeChannelRead", "fireChannelRead"], &[]),
     entry(SERVER, "io.netty.channel.SimpleChannelInboundHandler", &["channelRead"], &[]),
@@ -245,7 +245,7 @@ const GENERATED: [&str; 7] = [
     "_SmallRyeMessagingInvoker_",
 ];
 
-/// What a method is to the search for a handler.
+/// The role of a method in the search for a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// An entry.
@@ -259,7 +259,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What a method of a class is.
+    /// The role of a method of a class.
     pub(super) fn of(class: &str, method: &str) -> Part {
         if let Some(entry) = ENTRIES.iter().find(|entry| entry.has(class, method)) {
             return Part::Entry(entry);

@@ -149,7 +149,7 @@ fn spring_names_the_controller_below_its_servlet() {
         ),
         "OwnerController.show",
     );
-    // What the framework does by itself has no handler, also if the application's code helps.
+    // The framework's own work has no handler, also if code of the application helps.
     is_none(&format!(
         "{servlet} com.fasterxml.jackson.databind.ObjectMapper.writeValue app.Money.serialize"
     ));
@@ -447,7 +447,7 @@ fn entries_need_java_frames_and_a_method_of_the_application() {
     is_none(&format!(
         "{HTTP} sun.net.httpserver.simpleserver.FileServerHandler.handle"
     ));
-    // The application calls the framework: nothing of it is below.
+    // The application calls the framework, so the framework is not below it.
     is_none("app.Main.main app.OrderServlet.doGet javax.servlet.http.HttpServlet.doGet");
 }
 

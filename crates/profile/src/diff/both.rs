@@ -1,5 +1,5 @@
-//! Two profiles as one, the second behind the first: what a page is made of that compares them.
-//! Names are made such that they are the same in each run ([`stable`]).
+//! Two profiles joined into one, the second after the first, for a page that compares them.
+//! Generated names are replaced by names that are the same in each run ([`stable`]).
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use crate::tree::{CallTree, NodeId};
 /// Two profiles as one.
 #[derive(Clone, Debug)]
 pub struct Both {
-    /// Samples and looks of both; times are from 0 on, those of the second behind the first's. What
-    /// else a profile says is left out.
+    /// CPU and wall-clock samples of both; times begin at 0, those of the second profile after the
+    /// first's. Other data of the profiles is left out.
     pub profile: Profile,
     /// The threads below this number are the first profile's.
     pub threads_of_a: ThreadId,
 }
 
-/// What a profile's numbers are in the one of both.
+/// The ids of a profile in the joined one.
 struct Mapped {
     first_thread: ThreadId,
     nodes: Vec<NodeId>,
@@ -38,7 +38,7 @@ pub fn both(a: &Profile, b: &Profile) -> Both {
         true => a.unit(),
         false => Unit::Samples,
     };
-    // Each is binned by itself: nothing is finer than the coarser of both.
+    // Each profile has its own bins, so both use the coarser size.
     builder.bin_ns = a.bin_ns().max(b.bin_ns());
     let has_wall = a.has_wall() && b.has_wall();
     let lasted = a.info().duration_ns;
@@ -87,8 +87,8 @@ fn tables(
     }
 }
 
-/// The library of each class. Another version of a class's jar is the same to who compares: the one
-/// that comes first has all of its methods.
+/// The library of each class. For a comparison, another version of a class's jar is the same: the
+/// first one has all of its methods.
 fn libraries<'p>(a: &'p Profile, b: &'p Profile) -> HashMap<String, &'p str> {
     let mut libraries = HashMap::new();
     for profile in [a, b] {

@@ -1,5 +1,5 @@
-//! The difference of two profiles: what takes more or less time, and whether that is more than the
-//! chance of sampling.
+//! The difference of two profiles: the methods and causes that take more or less time, and whether
+//! the change is statistically significant.
 //!
 //! Both are brought to the same base first: a second, a request, or all that was sampled. A row's
 //! change is tested against no change: were the rate r the same in both, the sums would vary by
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 /// Rows of fewer samples in both together are not tested: they could not show anything.
 pub const TESTED_FROM: u64 = 10;
 
-/// What both profiles are brought to.
+/// The unit to which both profiles are normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// A second of the recording.
@@ -39,7 +39,7 @@ pub enum Per {
 /// The base of two profiles' sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Base {
-    /// What that is.
+    /// The unit.
     pub per: Per,
     /// How many of it there are: seconds, requests, or the sum of all weights.
     pub a: f64,
@@ -65,7 +65,7 @@ pub struct Change {
     pub rate_a: f64,
     /// The same of the second profile.
     pub rate_b: f64,
-    /// The standard error of the difference, if there is none but by chance.
+    /// The standard error of the difference under the hypothesis of no change.
     pub error: f64,
     /// The difference in standard errors; 0 where it was not tested.
     pub z: f64,
@@ -80,13 +80,13 @@ impl Change {
         self.rate_b - self.rate_a
     }
 
-    /// Whether the first profile has none of it.
+    /// Whether the row is absent from the first profile.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.a.samples == 0
     }
 
-    /// Whether the second profile has none of it.
+    /// Whether the row is absent from the second profile.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.b.samples == 0
@@ -94,7 +94,7 @@ impl Change {
 }
 
 impl Base {
-    /// The base of two profiles, of which the wholes are given; `None` if one has none of it.
+    /// The base of two profiles with these wholes; `None` if one has no amount of the unit.
     #[must_use]
     pub fn new(per: Per, a: (&Profile, &Weight), b: (&Profile, &Weight)) -> Option<Base> {
         let of = |(profile, whole): (&Profile, &Weight)| match per {
@@ -120,9 +120,9 @@ impl Base {
         (base.a > 0.0 && base.b > 0.0).then_some(base)
     }
 
-    /// The same, but that where one has none of a row, its samples would have weighed as much as
-    /// those of these wholes do. Of wall time that is what was not idle: of idle threads looks are
-    /// told that were not made, which weigh next to nothing each, and rows are of other threads.
+    /// The same base with other weights of samples, for rows that one profile lacks: the mean
+    /// weights of these wholes. Wall time uses the non-idle time. Idle threads have many derived
+    /// samples, which weigh almost nothing, and non-idle rows are of other threads.
     #[must_use]
     pub fn with_grains_of(self, a: &Weight, b: &Weight) -> Base {
         let Base {
@@ -147,7 +147,7 @@ impl Base {
         (base.a > 0.0 && base.b > 0.0).then_some(base)
     }
 
-    /// The base of sums that stand for themselves: what there is at one moment.
+    /// The base of sums at one moment, which need no division by time.
     #[must_use]
     pub fn of_moments(a: &Weight, b: &Weight) -> Base {
         let grain = |whole: &Weight| match whole.sum {
@@ -239,10 +239,10 @@ impl Base {
     }
 }
 
-/// Looks at threads within so long are of one stop of all of them.
+/// Wall-clock samples within this time belong to one stop of all threads.
 const STOP_NS: u64 = 100_000_000;
 
-/// Whether all threads are in a wait of this cause together: what was seen of them is one
+/// Whether all threads enter a wait of this cause together. The samples of one such wait are one
 /// observation, not one for each thread.
 fn is_of_all(cause: &str) -> bool {
     matches!(cause, "safepoint" | "gc-stall")
@@ -320,7 +320,7 @@ impl Profile {
         (causes.sums(), places.sums())
     }
 
-    /// All wall time, and that which was not idle; 0 if there is none.
+    /// All wall time, and the part that was not idle; 0 without wall time.
     #[must_use]
     pub fn wall_totals(&self) -> (Weight, Weight) {
         let (mut all, mut busy) = (Weight::default(), Weight::default());

@@ -5,9 +5,9 @@ use super::Change;
 /// Of the differences that are called significant, at most this part is chance, on average.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// Marks the changes that are more than chance, by the step-up procedure of Benjamini and Hochberg:
-/// of m tests, sorted by their probability under chance, the k first are significant for the
-/// largest k whose last one is at most `k / m` times [`FALSE_DISCOVERIES`].
+/// Marks the significant changes, by the step-up procedure of Benjamini and Hochberg. For m tests,
+/// sorted by their p-values, the first k are significant, for the largest k whose p-value does not
+/// exceed `k / m` times [`FALSE_DISCOVERIES`].
 pub fn significant(changes: &mut [Change]) {
     let mut tested: Vec<(f64, usize)> = (changes.iter().enumerate())
         .filter(|(_, change)| change.z != 0.0)

@@ -72,9 +72,9 @@ fn equal_programs_differ_by_chance_only() {
     // With nothing to be found, any discovery is false: at most 5 % of the pairs have one, 15 of
     // 300. Binomial: deviation sqrt(300 0.05 0.95) = 3.8; five of them: 34.
     assert!(alarms <= 34, "{alarms} of {PAIRS} pairs");
-    // Errors are of the right size: z has the variance 1. The mean of 3000 squares of normal
-    // variables has the deviation sqrt(2 / 3000) = 0.026, of the ten in a pair at most sqrt(10)
-    // times that if all were one: five of 0.082.
+    // Errors have the right size: z has the variance 1. The mean of 3000 squares of normal
+    // variables has the deviation sqrt(2 / 3000) = 0.026. The ten rows of a pair, if fully
+    // dependent, increase it by sqrt(10) to 0.082; five of these are allowed.
     let variance = squares / f64::from(tests);
     assert!((0.59..1.41).contains(&variance), "{variance}");
 }
@@ -166,7 +166,7 @@ fn a_change_is_found_and_the_rest_is_left_alone() {
 }
 
 #[test]
-fn what_is_new_or_gone_is_told() {
+fn new_and_gone_rows_are_reported() {
     let mut random = Random(3);
     let a = drawn(&mut random, 500, 1_000_000, &[0.5, 0.5]);
     let b = drawn(&mut random, 500, 1_000_000, &[0.5, 0.0, 0.5]);
@@ -211,7 +211,7 @@ proptest! {
         }
     }
 
-    /// Exchanging the files turns every sign and changes nothing else.
+    /// If the files are exchanged, every sign changes, and the values stay.
     #[test]
     fn the_difference_is_antisymmetric(seed in any::<u64>(), n in 1u64..200, m in 1u64..200) {
         let mut random = Random(seed);
@@ -260,7 +260,7 @@ fn rates_and_their_errors_are_those_of_the_formula() {
         change.z
     );
     assert!(!change.is_new() && !change.is_gone());
-    // Where one has none the grain of all its samples counts.
+    // A profile without the row uses the mean weight of all its samples.
     let new = base.variance(&Weight::default(), &sum(15, 20));
     assert!(
         (new - 300.0 / 6.0 * (7.0 / 2.0 + 15.0 / 4.0)).abs() < 1e-9,

@@ -9,7 +9,7 @@ use dwell_jfr::kinds::told;
 use dwell_jfr::reader::Recording;
 
 dwell_jfr::told! {
-    /// What is said of an object that is still there, beside what is said of any.
+    /// Fields of a live object that other allocations lack.
     pub(super) struct Survivor = "dwell.LiveObject" {
         /// The look that found it.
         snapshot: Count "snapshot";

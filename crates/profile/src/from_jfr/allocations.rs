@@ -10,9 +10,9 @@ use dwell_jfr::kinds::told;
 use dwell_jfr::reader::Recording;
 
 dwell_jfr::told! {
-    /// An object that was allocated, as the JDK tells it since 16, too; or one that is still there.
+    /// An allocated object, as the JDK records it since version 16, or a live object.
     pub(super) struct Object = "jdk.ObjectAllocationSample" {
-        /// Who allocated it.
+        /// The thread that allocated it.
         thread: Thread "eventThread";
         /// Where.
         stack: Stack "stackTrace";
@@ -28,12 +28,12 @@ dwell_jfr::told! {
 }
 
 dwell_jfr::told! {
-    /// An object that was allocated in a new buffer of its thread (it stands for all that goes into
-    /// that), or outside of any: as the JDK tells it before 16, and async-profiler.
+    /// An object that was allocated in a new buffer of its thread, which it represents, or outside
+    /// of any buffer. The JDK before version 16 and async-profiler record these.
     pub(super) struct BufferedObject =
         "jdk.ObjectAllocationInNewTLAB" | "jdk.ObjectAllocationOutsideTLAB"
     {
-        /// Who allocated it.
+        /// The thread that allocated it.
         thread: Thread "eventThread";
         /// Where.
         stack: Stack "stackTrace";
@@ -101,7 +101,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The allocation that an event tells of.
+    /// Reads the allocation of an event.
     pub(super) fn read(
         &mut self,
         builder: &mut Builder,

@@ -1,4 +1,4 @@
-//! Reads why collections happened, as the JDK's recorder tells it.
+//! Reads the causes of collections, from events of the JDK's recorder.
 
 use crate::builder::Builder;
 use crate::collections::Collection;

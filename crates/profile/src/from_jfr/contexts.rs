@@ -1,5 +1,5 @@
-//! What samples say their threads worked for, made whole: endpoints that only became known when the
-//! request was over are found by its local root.
+//! Completes the contexts of samples: an endpoint that became known at the end of the request is
+//! found by its local root.
 
 use crate::builder::Builder;
 use crate::names::NameId;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 dwell_jfr::told! {
-    /// The endpoint of a local root, as ddprof tells it.
+    /// The endpoint of a local root, in recordings of ddprof.
     pub(crate) struct DdprofEndpoint = "datadog.Endpoint" {
         /// The local root.
         local_root_span_id: Id "localRootSpanId";
@@ -19,7 +19,7 @@ dwell_jfr::told! {
         endpoint: Text "endpoint";
     }
 
-    /// What the thread of an object or a wait worked for.
+    /// The context of the thread of an object or a wait.
     pub(crate) struct WorkedFor = "jdk.ObjectAllocationSample" | "dwell.LiveObject"
         | "jdk.JavaMonitorEnter"
     {
@@ -41,7 +41,7 @@ pub(crate) struct Contexts<'r> {
     recording: &'r Recording,
     /// Endpoints by local root, as samples have them.
     endpoints: HashMap<u64, &'r str>,
-    /// The same as they were told by themselves, which counts more.
+    /// Endpoints by local root from events of their own, which take precedence.
     told: HashMap<u64, Arc<str>>,
     /// By place in the recording.
     known: HashMap<u32, ContextId, Seeds>,
@@ -74,13 +74,13 @@ impl<'r> Contexts<'r> {
         }
     }
 
-    /// The endpoint that was told of a local root.
+    /// The endpoint of a local root.
     pub(crate) fn endpoint_of(&self, local_root: u64) -> Option<&str> {
         let told = self.told.get(&local_root).map(|endpoint| &**endpoint);
         told.or_else(|| self.endpoints.get(&local_root).copied())
     }
 
-    /// What the thread of a sample worked for.
+    /// The context of the thread of a sample.
     pub(crate) fn of(&mut self, sample: &Sample, builder: &mut Builder) -> Option<ContextId> {
         let place = sample.context?;
         if let Some(&id) = self.known.get(&place) {
@@ -92,7 +92,7 @@ impl<'r> Contexts<'r> {
         Some(id)
     }
 
-    /// What the thread of an event worked for, which tells it in fields as samples have them.
+    /// The request of an event's thread, from fields that samples have, too.
     pub(crate) fn of_event(&self, told: &WorkedFor, builder: &mut Builder) -> Option<ContextId> {
         let span_id = parse(&told.span_id);
         let local_root = parse(&told.local_root_span_id);
@@ -144,7 +144,7 @@ fn parse(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap_or(0)
 }
 
-/// What was written as `%` and two digits. Anything else stays as it is.
+/// Decodes `%` with two digits. Other text stays as it is.
 fn unescaped(text: &str) -> String {
     [("%2C", ","), ("%3D", "="), ("%25", "%")]
         .iter()

@@ -1,6 +1,6 @@
-//! Recordings of async-profiler and ddprof: what their samples stand for, and why threads waited as
-//! far as states and frames tell. Knows no files; what another profiler says of its clock is taken
-//! as true.
+//! Recordings of async-profiler and ddprof: the weights of their samples, and why threads waited,
+//! as far as states and frames show it. It knows no files. It trusts the other profiler's data
+//! about its clock.
 
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
@@ -16,7 +16,7 @@ const WALL_DEFAULT_NS: u64 = 50_000_000;
 /// Frames that say what a thread waits for lie near the top.
 const FRAMES_MAX: usize = 64;
 
-/// Events that a recording may hold beside samples, and that are only counted.
+/// Events that a recording may hold in addition to samples, and that are only counted.
 const HELD: &[&str] = &[
     "jdk.JavaMonitorEnter",
     "jdk.JavaMonitorWait",
@@ -46,13 +46,13 @@ const HELD: &[&str] = &[
 ];
 
 dwell_jfr::told! {
-    /// What ddprof says of itself.
+    /// The configuration of ddprof.
     pub(crate) struct DdprofConfig = "datadog.DatadogProfilerConfig" {
         /// Its version.
         version: Text "version";
         /// CPU time between two samples.
         cpu_ns: MaybeSpan "cpuInterval";
-        /// Wall time between two looks at a thread.
+        /// Wall time between two samples of a thread.
         wall_ns: MaybeSpan "wallInterval";
     }
 
@@ -62,7 +62,7 @@ dwell_jfr::told! {
         samples: Count "lostSamples";
     }
 
-    /// What a recorder calls the recording.
+    /// The recorder's data about the recording.
     pub(crate) struct ActiveRecording = "jdk.ActiveRecording" {
         /// Its name.
         name: Text "name";
@@ -70,14 +70,14 @@ dwell_jfr::told! {
 
     /// A setting, by which async-profiler says how it records.
     pub(crate) struct Setting = "jdk.ActiveSetting" {
-        /// What is set.
+        /// Name of the setting.
         name: MaybeText "name";
-        /// To what.
+        /// Its value.
         value: MaybeText "value";
     }
 }
 
-/// Why the JDK's recorder loses samples of CPU time, as it tells that.
+/// Why the JDK's recorder loses samples of CPU time, in its own words.
 pub(crate) const SAMPLES_LOST: &str = "the JDK's recorder had no room (jdk.CPUTimeSamplesLost)";
 
 /// The clock of another profiler.
@@ -87,15 +87,15 @@ pub(crate) struct Clock {
     pub(crate) tool: String,
     /// CPU time between two samples.
     pub(crate) cpu_ns: Option<u64>,
-    /// Wall time between two looks at a thread.
+    /// Wall time between two samples of a thread.
     pub(crate) wall_ns: Option<u64>,
     /// The event whose occurrences are sampled, where that is no clock.
     pub(crate) event: String,
-    /// What its samples of `jdk.ExecutionSample` are.
+    /// The meaning of its `jdk.ExecutionSample` events.
     execution: Execution,
 }
 
-/// What a sample was triggered by.
+/// The trigger of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// CPU time that the thread used.
@@ -110,7 +110,7 @@ pub(crate) enum Trigger {
     Event,
 }
 
-/// What samples of `jdk.ExecutionSample` without weights were triggered by.
+/// The trigger of `jdk.ExecutionSample` events without weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Execution {
     /// All by the same.
@@ -129,7 +129,7 @@ impl Default for Execution {
 type Settings = HashMap<Arc<str>, Option<Arc<str>>>;
 
 impl Clock {
-    /// What the recording says of it.
+    /// The clock of a recording.
     pub(crate) fn of(recording: &Recording) -> Clock {
         if recording.told::<told::Recording>().next().is_some() {
             return Clock::default();
@@ -200,8 +200,8 @@ impl Clock {
         }
     }
 
-    /// Of a recorder that does not say who it is: the JDK's samples threads that run. One that
-    /// meets threads asleep samples by a wall clock.
+    /// The clock of an unknown recorder. The JDK samples threads that run; a recorder that samples
+    /// sleeping threads has a wall clock.
     fn unknown(recording: &Recording) -> Clock {
         let is_asleep = |sample: &Sample| {
             let is_counted = sample.kind == SampleKind::Execution && sample.weight_ns.is_none();
@@ -217,7 +217,7 @@ impl Clock {
         }
     }
 
-    /// What a sample was triggered by.
+    /// The trigger of a sample.
     pub(crate) fn trigger(&self, sample: &Sample) -> Trigger {
         match sample.kind {
             SampleKind::Wall | SampleKind::WallClock | SampleKind::DatadogWall => Trigger::Wall,
@@ -299,7 +299,7 @@ pub(crate) fn held(recording: &Recording) -> Vec<(String, u64)> {
     counts.collect()
 }
 
-/// Tells why threads waited.
+/// Finds why threads waited.
 pub(crate) struct Causes {
     waits: Known,
     known: HashMap<(u32, ThreadState), &'static str>,
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn monitors_are_told_by_state_or_by_the_jvms_functions() {
+    fn monitors_are_classified_by_state_or_jvm_function() {
         let enter = [Named {
             class: "libjvm.so",
             name: "ObjectMonitor::enter_internal",
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn native_methods_are_told_from_functions_of_libraries() {
+    fn native_methods_differ_from_library_functions() {
         assert!(is_java_class("jdk.internal.misc.Unsafe"));
         for class in [
             "",
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_told_from_conditions() {
+    fn locks_differ_from_conditions() {
         assert!(is_lock(&java(
             "java/util/concurrent/locks/ReentrantLock",
             "lock"

@@ -15,13 +15,13 @@ dwell_jfr::told! {
     pub(super) struct Wait = "jdk.JavaMonitorEnter" {
         /// How long it lasted.
         duration_ns: TickSpan "duration";
-        /// Who waited.
+        /// The thread that waited.
         thread: Thread "eventThread";
         /// Where.
         stack: Stack "stackTrace";
         /// The monitor's class.
         class: MaybeText "monitorClass";
-        /// Who had the monitor.
+        /// The thread that owned the monitor.
         owner: Thread "previousOwner";
         /// The time that it stands for; only our events say.
         weight_ns: MaybeCount "weight";
@@ -30,7 +30,7 @@ dwell_jfr::told! {
     }
 }
 
-/// What stands for the class of a lock of which looks do not tell it.
+/// Replaces the class of a lock that wall-clock samples do not have.
 const UNKNOWN: &str = "[unknown class]";
 
 /// Reads events; `node_of` gives the place of a stack of the recording, and of why it is not
@@ -117,7 +117,7 @@ fn add_owners(
     }
 }
 
-/// Looks at threads that waited for what no event tells of: locks of `java.util.concurrent`.
+/// Adds wall-clock samples of waits without events: locks of `java.util.concurrent`.
 fn add_looks(builder: &mut Builder) {
     for place in 0..builder.looks_len() {
         let Some(look) = builder.look_at(place).copied() else {

@@ -21,7 +21,7 @@ pub(super) fn add(builder: &mut Builder, recording: &Recording, contexts: &Conte
             trace_id: hex(&event.trace_id),
             local_root_span_id,
             endpoint,
-            // Before it was told, each stood for itself.
+            // In older recordings, which lack the field, each event is one request.
             count: event.count.max(1),
         });
     }

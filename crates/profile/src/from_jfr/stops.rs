@@ -6,7 +6,7 @@ use crate::tree::NodeId;
 use dwell_jfr::kinds::told;
 use dwell_jfr::reader::Recording;
 
-/// Where sums come from: what single safepoints were for is not known then.
+/// The origin of sums, in which the operations of single safepoints are unknown.
 const COUNTERS: &str = "counters";
 
 /// Reads both kinds of events; `node_of` gives the place of a stack of the recording.

@@ -7,12 +7,12 @@ use dwell_jfr::reader::Recording;
 
 /// Events that are kept of each kind.
 const EVENTS_MAX: usize = 100_000;
-/// The agent asks the control group once a second, and tells it if there is something new: what an
-/// event tells of is never older than this.
+/// The agent reads the control group once a second and records changes. The values of an event are
+/// therefore never older than this.
 const ASKED_EVERY_NS: u64 = 1_100_000_000;
 
 dwell_jfr::told! {
-    /// What the JDK's own recorder tells of what was compiled.
+    /// A compilation, from the JDK's own recorder.
     pub(super) struct Compiled = "jdk.Compilation" {
         /// How long that took.
         duration_ns: TickSpan "duration";
@@ -71,7 +71,7 @@ fn compilers(recording: &Recording) -> Vec<Compilers> {
     told
 }
 
-/// The method that an event tells of; empty if it tells of none.
+/// The method of an event; empty without one.
 fn method(place: Option<u32>, recording: &Recording) -> String {
     let method = place.and_then(|place| recording.methods.get(place as usize));
     method.map_or_else(String::new, |m| format!("{}.{}", m.class, m.name))
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_held_the_process_back_is_told_by_the_second() {
+    fn limits_of_the_process_are_kept_by_second() {
         let limit = |time_ns, throttled, ns| {
             let fields = [
                 ("periods", 10),
@@ -140,7 +140,8 @@ mod tests {
         let found: Vec<_> = (profile.throttled().iter())
             .map(|t| (t.time_ns, t.duration_ns, t.throttled))
             .collect();
-        // Nothing new was told between the second and the third: the third is of its own second.
+        // Nothing changed between the second and the third event, so the third covers its own
+        // second.
         let expected = [
             (5_000_000_000, 500_000_000, 3),
             (9_000_000_000 - ASKED_EVERY_NS, ASKED_EVERY_NS, 4),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_jvm_counts_of_its_compilers_is_kept_by_the_second() {
+    fn compiler_counters_are_kept_by_second() {
         let counted = |time_ns, count| {
             let fields = [
                 ("duration", 1_000),
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_processors_are_told_where_the_parts_make_the_whole() {
+    fn machine_load_needs_parts_that_make_the_whole() {
         let used = |time_ns, busy, idle| {
             let fields = [
                 ("duration", 1_000),
@@ -190,7 +191,7 @@ mod tests {
             event("dwell.Machine", time_ns, &fields)
         };
         let recording = Recording {
-            // Two processors had 2000 ns; the third event tells of more, the fourth of fewer.
+            // Two processors had 2000 ns; the third event has more, the fourth has less.
             events: vec![
                 used(9, 900, 1_000),
                 used(5, 100, 1_900),
@@ -205,7 +206,7 @@ mod tests {
         let told: Vec<_> = (profile.machine().iter())
             .map(|m| (m.time_ns, m.others_ns(), m.idle_ns, m.stolen_ns))
             .collect();
-        // What the process used can be counted a tick later than what all used.
+        // The count of the process can be one tick later than the count of all processes.
         assert_eq!(told, [(5, 0, 1_900, 100), (9, 600, 1_000, 100)]);
         let sum = profile.machine_sum().unwrap();
         assert_eq!((sum.duration_ns, sum.processors), (2_000, 2));

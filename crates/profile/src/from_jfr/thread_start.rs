@@ -13,7 +13,7 @@ pub(super) const THREAD_START: &str = "[thread start]";
 /// How the file names of C libraries begin: glibc's, those of releases before 2.34, musl's.
 const C_LIBRARIES: [&str; 5] = ["libc.so", "libc-", "libpthread", "libc.musl", "ld-musl"];
 
-/// What a frame near the root end of a stack is.
+/// The role of a frame near the root end of a stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start<'r> {
     /// The start of the thread, in this library.
@@ -36,8 +36,8 @@ impl ThreadStarts {
         ThreadStarts(methods.collect())
     }
 
-    /// What the frame at a node is, if the thread starts there: a nameless function of a C library
-    /// that is the outermost frame, or called by an outermost frame in a C library.
+    /// The role of the frame at a node, if the thread starts there. That is a nameless function of
+    /// a C library that is the outermost frame, or is called by an outermost frame in a C library.
     pub(super) fn at(&self, stacks: &Stacks, node: StackNode) -> Option<Start<'_>> {
         let mut frames = stacks.outwards(node).map(|(_, frame)| frame);
         let (library, true) = self.of(frames.next()?)? else {

@@ -174,7 +174,7 @@ fn quiet_threads_of_frameworks_are_idle() {
         let mut frames = stack.rsplit(';');
         let root = frames.find(|path| !path.starts_with("java.")).unwrap();
         for cpu_ms in [0, 100, 500] {
-            // What it does at other times is called by its loop.
+            // The loop calls the work that it does at other times.
             let work = format!("app.Codec.decode;app.Work.run;{root}");
             let found = cause_of(cause, &stack, &work, cpu_ms);
             assert_eq!(found, "idle-pool", "{stack} {cpu_ms}");
@@ -299,7 +299,7 @@ fn waits_amid_work_are_not_those_of_a_loop() {
     };
     assert_eq!(of("object-wait", WAIT), "object-wait");
     assert_eq!(of("park", PARK), "park");
-    // Who asks another thread through a queue and waits for what comes back.
+    // A thread that sends work to another thread through a queue and waits for the answer.
     let poll = format!("{PARK}{COND}java.util.concurrent.SynchronousQueue.poll;");
     let mut one = One::new();
     one.waits(
@@ -370,7 +370,7 @@ fn requests_pollers_and_short_lives_are_not_idle() {
         one.waits("park", &take, 30_000);
     };
     assert_eq!(with(&request), "park");
-    // A virtual thread is nobody's worker.
+    // A virtual thread is not a worker of a pool.
     let is_virtual = |one: &mut One| {
         one.thread = one.builder.thread("v", 0, 2, true);
         one.waits("park", &take, 30_000);

@@ -1,12 +1,12 @@
-//! What a stack says of a wait: which call of the JDK the program waits in, and what is around it.
-//! Whether a thread is idle there is decided elsewhere.
+//! Classifies a wait by its stack: the call of the JDK in which the program waits, and the frames
+//! around it. Another module decides whether the thread is idle there.
 
 use crate::builder::Builder;
 use crate::frame::MethodId;
 use crate::platform::is_of_platform;
 use crate::tree::NodeId;
 
-/// For what a thread waits, as far as the call says.
+/// The object of a wait, as far as the call shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Wait {
     /// Any of several descriptors, or a new connection.
@@ -19,7 +19,7 @@ pub(super) enum Wait {
     Sleep,
     /// The end of another thread, or that all have got as far.
     End,
-    /// What another thread or process was asked for, or may be short of.
+    /// A result of another thread or process, or a resource that may be short.
     Result,
 }
 
@@ -68,7 +68,7 @@ const RESULTS: [&str; 9] = [
     "threadless",
     "latch",
 ];
-/// So many of the program's innermost frames are looked at for these.
+/// Number of the program's innermost frames that are compared with these.
 const RESULT_FRAMES: usize = 4;
 /// Frames below which tasks of a pool run.
 const POOLS: [(&str, &str); 3] = [

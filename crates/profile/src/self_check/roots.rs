@@ -47,7 +47,7 @@ impl Named {
     }
 }
 
-/// What is known of a request.
+/// The known data of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Root {
     /// By its latency, and by its own scope.
@@ -60,7 +60,7 @@ struct Root {
     last_ns: u64,
     thread: Option<ThreadId>,
     on_several: bool,
-    /// How much of it was seen in the time that is compared.
+    /// The part that was seen in the compared time.
     seen_ns: f64,
 }
 

@@ -202,7 +202,7 @@ fn unended_requests_are_left_out() {
 }
 
 #[test]
-fn thinned_requests_end_before_the_last_one_may_not_have() {
+fn thinned_requests_end_before_an_unfinished_one() {
     let mut scene = Scene::new();
     // Two a second, of which one in two is recorded; each takes a second.
     for number in 0..20u64 {
@@ -231,7 +231,7 @@ fn inner_scopes_belong_to_the_request() {
     assert_eq!(scene.found("GET /a"), (1000, 1000, Close));
     let profile = scene.builder.clone().finish();
     assert_eq!(profile.self_check(None).unwrap().endpoints.len(), 1);
-    // Of a request that is not recorded, its own scope tells the endpoint.
+    // The own scope of an unrecorded request has its endpoint.
     scene.requests("GET /a", 3, (3000, 1000), 2);
     scene.look("GET /a", (3, 3), 3000, 1000);
     scene
@@ -352,7 +352,7 @@ fn error_has_the_chance_of_thinned_requests() {
     scene
         .requests("GET /a", 1, (1000, 100), 10)
         .requests("GET /a", 2, (2000, 300), 10);
-    // Half of each of the two; the rest is of requests that are not recorded.
+    // Half of each of the two; the other half is of requests that are not recorded.
     scene.look("GET /a", (1, 1), 1000, 50);
     scene.look("GET /a", (2, 2), 2000, 150);
     scene.look("GET /a", (3, 3), 3000, 900);
@@ -367,7 +367,8 @@ fn error_has_the_chance_of_thinned_requests() {
         "{found:?}"
     );
     assert_eq!(found.agreement, Low);
-    // Where more endpoints than the recorder tells apart share what is kept, so do the numbers.
+    // More endpoints than the recorder separates share the kept requests, and therefore the
+    // weights.
     for number in 0..64 {
         scene.request(&format!("GET /{number}"), 100 + number, 5000, 1);
     }
@@ -404,7 +405,7 @@ fn few_samples_are_chance_and_many_are_not() {
 }
 
 #[test]
-fn endpoints_never_seen_are_told() {
+fn unseen_endpoints_are_listed() {
     let mut scene = Scene::new();
     scene
         .request("GET /a", 1, 1000, 1000)
@@ -451,7 +452,7 @@ fn total_is_off_where_single_endpoints_are_chance() {
     assert_eq!(profile.self_check(Some("POST *")), None);
 }
 
-/// Time of one request that is told as another one's comes in lumps.
+/// Time that one request gets from another comes in lumps.
 #[test]
 fn lumps_of_single_requests_are_chance() {
     let mut scene = Scene::new();
@@ -466,7 +467,7 @@ fn lumps_of_single_requests_are_chance() {
     let error = profile.self_check(None).unwrap().total.error;
     let scatter = (7.0 * 1.3f64.powi(2) + 13.0 * 0.7f64.powi(2)) * 20.0 / 19.0;
     assert!((error - scatter.sqrt() / 20.0).abs() < 1e-6, "{error}");
-    // What all requests have in common is no chance.
+    // A difference that all requests have is not chance.
     let mut scene = Scene::new();
     for root in 1..=20u64 {
         scene.request("GET /a", root, root as i64 * 100, 1000);
@@ -545,7 +546,7 @@ fn virtual_threads_are_named_as_a_reason() {
 }
 
 #[test]
-fn remedy_is_more_than_what_was_recorded_with() {
+fn remedy_exceeds_the_recorded_rate() {
     for (options, remedy) in [
         ("", "record with --wall-budget 5%"),
         ("wall=20ms,wall-budget=0.5%", "record with --wall-budget 5%"),
@@ -594,7 +595,7 @@ fn threads_are_compared_with_their_lives() {
         (ledger.worst.accounted.ratio - 0.5).abs() < 1e-9,
         "{ledger:?}"
     );
-    // Where only requests are looked at, threads do other things that nobody sees.
+    // If only requests are sampled, the other activity of threads is invisible.
     scene.builder.info.options = "filter=context".to_owned();
     assert_eq!(
         scene.builder.finish().self_check(None).unwrap().threads,

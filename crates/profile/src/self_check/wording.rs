@@ -1,11 +1,11 @@
-//! What the self-check says in words: what is wrong, and what to do. Names of the program are as
-//! they are; the reports make them plain.
+//! The words of the self-check: the problem, and the remedy. Names of the program are unchanged;
+//! the reports escape them.
 
 use super::{Accounted, Agreement, EndpointCheck, SelfCheck};
 
 /// The part of a processor that pays for enough samples of most programs, in percent.
 const BUDGET: f64 = 5.0;
-/// One that pays for looks at all of them: more does not help.
+/// A budget that pays for samples of all threads: more does not help.
 const ENOUGH: f64 = 20.0;
 
 impl Accounted {
@@ -17,13 +17,13 @@ impl Accounted {
 }
 
 impl EndpointCheck {
-    /// The endpoint, or words for that there is none.
+    /// The endpoint, or words for its absence.
     #[must_use]
     pub fn name(&self) -> &str {
         self.endpoint.as_deref().unwrap_or("(no endpoint)")
     }
 
-    /// What the ratio says where it is far from 1; none where it is not.
+    /// A note about a ratio far from 1.
     #[must_use]
     pub fn note(&self, check: &SelfCheck) -> Option<String> {
         let name = self.name();
@@ -49,7 +49,7 @@ impl SelfCheck {
         format!("wall time seen is {shown} of the latencies of {of}")
     }
 
-    /// What the sums of all endpoints say where they are far from 1.
+    /// A note about the total of all endpoints, if its ratio is far from 1.
     #[must_use]
     pub fn total_note(&self) -> Option<String> {
         let all = self.endpoints.len();
@@ -58,8 +58,8 @@ impl SelfCheck {
         note(&self.total, "for all endpoints", "their", is_virtual, self)
     }
 
-    /// What contradicts itself, that with the most latency first; of all endpoints only if no
-    /// single one does.
+    /// The contradictions, the one with the most latency first. The total is only included without
+    /// a contradiction of a single endpoint.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let is_off = |check: &&EndpointCheck| check.accounted.agreement.is_off();
@@ -99,7 +99,7 @@ fn note(
             format!("{its} requests move between threads, and time between two threads is not seen")
         }
         Agreement::OtherScopes => {
-            "the rest may be in inner scopes of other endpoints, whose request is not known"
+            "the other time may be in inner scopes of other endpoints, whose request is not known"
                 .to_owned()
         }
     };
@@ -109,7 +109,7 @@ fn note(
     ))
 }
 
-/// What to do where too little was seen, by the options of the recording.
+/// Remedy for too little seen time, by the options of the recording.
 pub(super) fn remedy(options: &str) -> String {
     let last = |name: &str| {
         let options = options.split(',').rev();

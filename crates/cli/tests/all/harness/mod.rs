@@ -222,7 +222,7 @@ impl Busy {
         Busy::with(Command::new(jdk.java()), busy_words(120))
     }
 
-    /// One that rests, where what it does is of no account: other tests have the processor.
+    /// An idle one, for tests that do not depend on its work: other tests have the processor.
     pub fn resting(jdk: &Jdk) -> Busy {
         Busy::with(Command::new(jdk.java()), resting_words_of(&programs()))
     }
@@ -274,7 +274,7 @@ impl Drop for Busy {
     }
 }
 
-/// Waits for something to become true, for at most so long.
+/// Waits until a condition is true, up to a time limit.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

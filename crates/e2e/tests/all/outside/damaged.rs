@@ -1,5 +1,5 @@
 //! A JVM whose memory is full of faults while it is stopped: pointers that lead elsewhere or in
-//! circles, lengths that are anything. What reads it from outside ends soon, with some answer.
+//! circles, lengths with any value. A reader from outside ends soon, with some answer.
 
 use super::{PATIENCE, PLAIN, await_stopped};
 use dwell_attach::Target;
@@ -39,7 +39,7 @@ impl Random {
 struct Region {
     at: u64,
     bytes: Vec<u8>,
-    /// Whether it is a library's: the tables are there by which all else is found.
+    /// Whether it is a library's region: the tables that lead to all other data are there.
     is_library: bool,
 }
 
@@ -112,7 +112,7 @@ fn mend(region: &Region, pages: &[usize], memory: &File) {
     }
 }
 
-/// One look, on a thread of its own as it may not come back; what it says.
+/// Reads the stacks once, on a thread of its own as it may not return. Returns the answer.
 fn look(pid: u32, seed: u64) -> String {
     let (tell, told) = channel();
     let options = Options {
@@ -149,7 +149,7 @@ fn peak_rss() -> u64 {
 }
 
 #[test]
-fn never_does_damaged_memory_stop_or_crash_who_reads_it() {
+fn never_does_damaged_memory_stop_or_crash_the_reader() {
     let rounds = if is_whole() { 1000 } else { 40 };
     each(&turn(&both()), |jdk| {
         let place = Place::new("damaged");
@@ -170,7 +170,7 @@ fn never_does_damaged_memory_stop_or_crash_who_reads_it() {
             let one_in = 8 << random.below(12);
             let mut changed = Vec::new();
             for region in &all {
-                // Without tables nothing else is read: they are damaged every fourth time.
+                // Damaged tables hide all other data, so they are damaged every fourth time only.
                 let is_spared = region.is_library && seed % 4 != 0;
                 if !is_spared && random.below(2) == 0 {
                     changed.push((region, damage(region, one_in, &memory, &mut random)));
@@ -202,8 +202,8 @@ fn names(vm: &Vm<'_>) -> Vec<u64> {
     found
 }
 
-/// In a collection objects are where nobody knows for a while. Who looks first just then learns
-/// later what names are like.
+/// During a collection the places of objects are unknown for a while. A reader whose first look
+/// falls into it finds the layout of names later.
 #[test]
 fn names_can_be_read_when_the_collector_has_moved_them() {
     const HEADER: usize = 16;
