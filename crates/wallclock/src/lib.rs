@@ -19,16 +19,16 @@
 
 pub mod block_length;
 pub mod calendar;
-pub mod labels;
 pub mod ended_run;
 pub mod fingerprint;
 pub mod grid;
+pub mod labels;
 pub mod machine;
 #[cfg(test)]
 mod populations;
 pub mod purse;
 
-pub use labels::{Label, Shown};
 pub use ended_run::Run;
 pub use fingerprint::Fingerprint;
+pub use labels::{Label, Shown};
 pub use machine::{Tick, WallClock};

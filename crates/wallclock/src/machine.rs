@@ -2,9 +2,9 @@
 
 use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
-use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
+use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::purse::Purse;
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
@@ -156,6 +156,8 @@ pub struct WallClock<W> {
     held: Option<Held>,
     /// Whether fingerprints say nothing, so that each read of a thread that has run wants a sample.
     samples_always: bool,
+    /// Whether threads are read out of turn: what is not read is not accounted.
+    reads_alone: bool,
     /// Threads that stay in a place that was never sampled.
     backlog: VecDeque<u32>,
     /// How many threads are lively, and how many calm.
@@ -177,6 +179,7 @@ impl<W: Clone> WallClock<W> {
             tick: Tick::default(),
             held: None,
             samples_always: false,
+            reads_alone: false,
             backlog: VecDeque::new(),
             kinds: [0; 2],
             ended: Vec::new(),
@@ -327,14 +330,16 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// The thread may have run since its last read; `has_run`: it has. It works for the thing
-    /// that `key` is a number of. Whether it is to be sampled now: then [`Self::label`] may, and
-    /// [`Self::settle`] must follow.
+    /// that `key` is a number of. `claim_holds` says whether what a place of this class waits for
+    /// has the owner of its last sample. Whether the thread is to be sampled now: then
+    /// [`Self::label`] may, and [`Self::settle`] must follow.
     pub fn read(
         &mut self,
         id: u32,
         fingerprint: Fingerprint,
         (key, work): (u64, impl FnOnce() -> W),
         has_run: bool,
+        claim_holds: impl FnOnce(u8) -> bool,
     ) -> bool {
         let Some((weight_ns, ticks)) = self.next_block(id) else {
             return false;
@@ -346,6 +351,10 @@ impl<W: Clone> WallClock<W> {
             self.grow_calm(id, ticks);
         } else {
             self.enter(id, fingerprint, word, work());
+        }
+        let passes = |hot: &&Hot| hot.has_claim && has_run && !claim_holds(hot.class);
+        if self.hot.get(id as usize).is_some_and(|hot| passes(&hot)) {
+            self.unlabel(id);
         }
         let Some(hot) = self.hot.get_mut(id as usize) else {
             return false;
@@ -460,6 +469,7 @@ impl<W: Clone> WallClock<W> {
     /// A thread that is read out of turn stands for `ticks` ticks. What was not read before is not
     /// accounted.
     pub fn read_alone(&mut self, id: u32, ticks: u32) {
+        self.reads_alone = true;
         let now = self.tick.number;
         let from = now.saturating_sub(ticks);
         let is_gap = match self.hot.get_mut(id as usize) {
@@ -673,7 +683,10 @@ impl<W: Clone> WallClock<W> {
             };
             if hot.count > 0 {
                 // A block that was to be read later counts for the place of the last read.
-                let missing = u64::from(number.saturating_sub(hot.accounted)) * interval_ns;
+                let missing = match self.reads_alone {
+                    true => 0,
+                    false => u64::from(number.saturating_sub(hot.accounted)) * interval_ns,
+                };
                 let over = u64::from(hot.accounted.saturating_sub(number)) * interval_ns;
                 hot.weight_ns = (hot.weight_ns + missing).saturating_sub(over + early_ns);
             }

@@ -154,7 +154,7 @@ fn record(scripts: &[Script], seed: u64) -> Told {
                 continue;
             }
             cost_ns += READ_NS;
-            if clock.read(*id, script.fingerprint(ms), (7, || 7), has_run) {
+            if clock.read(*id, script.fingerprint(ms), (7, || 7), has_run, |_| true) {
                 told.sample(&mut clock, *id, script, ms);
             }
         }

@@ -28,8 +28,8 @@ use dwell_wall::budget::Debt;
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
-use dwell_wallclock::labels::UNSAMPLED;
 use dwell_wallclock::grid::{self, Grid};
+use dwell_wallclock::labels::UNSAMPLED;
 use dwell_wallclock::purse::Purse;
 use dwell_wallclock::{Tick, WallClock};
 use focus::Focus;
@@ -312,7 +312,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let ids = self.choose(&look);
         let sampled_ns = self.census(&ids, shelf);
         let census_ns = self.cpu_since().saturating_sub(sampled_ns);
-        let share = self.share();
+        // A given number of samples is made whatever it costs.
+        let share = match self.setup.options.wall_threads {
+            Some(_) => 1.0,
+            None => self.share(),
+        };
         self.clock.census_done(ids.len(), census_ns, share);
         let backlog_ns = self.sample_backlog(shelf);
         if last {

@@ -111,15 +111,14 @@ impl<R: Runtime> Sampler<'_, R> {
         if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
             // It was woken, and waits for a processor.
             let work = (0, || None);
-            self.clock.read(id, Fingerprint::running(), work, true);
+            self.clock
+                .read(id, Fingerprint::running(), work, true, |_| true);
             return false;
         }
         if !has_run {
             let (looks, known) = (&self.looks, self.known.get(id as usize));
             let claim = known.and_then(|known| known.claim.as_ref());
-            let holds = |class| {
-                claim.is_some_and(|(of, claim)| *of == class && looks.is_still(record, claim))
-            };
+            let holds = |class| holds(looks, record, claim, class);
             if self.clock.can_stay(id, holds) {
                 self.counts.stayed += 1;
                 self.clock.stays(id);
@@ -145,7 +144,10 @@ impl<R: Runtime> Sampler<'_, R> {
             return false;
         }
         let work = (key_of(context.as_ref()), || work_of(context));
-        let is_wanted = self.clock.read(id, fingerprint, work, has_run);
+        let (looks, known) = (&self.looks, self.known.get(id as usize));
+        let claim = known.and_then(|known| known.claim.as_ref());
+        let holds = |class| holds(looks, record, claim, class);
+        let is_wanted = self.clock.read(id, fingerprint, work, has_run, holds);
         if let Some(known) = self.known.get_mut(id as usize) {
             known.was_off |= !fingerprint.runs();
         }
@@ -249,6 +251,16 @@ impl<R: Runtime> Sampler<'_, R> {
             self.looks.fetch_fingerprint(record);
         }
     }
+}
+
+/// Whether what a thread waits for, by the last sample of this class, has the same owner still.
+fn holds<R: Runtime, L: Looks<R>>(
+    looks: &L,
+    record: &ThreadRecord,
+    claim: Option<&(u8, L::Claim)>,
+    class: u8,
+) -> bool {
+    claim.is_some_and(|(of, claim)| *of == class && looks.is_still(record, claim))
 }
 
 /// A number of what a thread works for.
