@@ -27,7 +27,7 @@ mod any_profile;
 #[cfg(test)]
 mod art;
 
-pub use finding::{Evidence, Explanation, Finding, Measure, Skipped, Sure, View};
+pub use finding::{Evidence, Explanation, Finding, Focus, Measure, Skipped, Sure, View};
 pub use numbers::short;
 pub use operation::Operation;
 pub use rules::names as rule_names;
@@ -60,6 +60,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
         has_derived_endpoints: profile.has_derived_endpoints(),
         ..Explanation::default()
     };
+    explanation.lost_of = facts.lost_of();
     for rule in rules::ALL {
         match (rule.check)(&facts) {
             Verdict::Found(found) => {

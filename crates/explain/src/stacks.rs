@@ -3,6 +3,7 @@
 //! *Above* is nearer to what runs. The *top* of a stack is what lies above the program's innermost
 //! method, that method included: the JDK, native code and the JVM working on its behalf.
 
+use crate::finding::Focus;
 use crate::names::Set;
 use dwell_profile::{MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform};
 use std::cell::RefCell;
@@ -183,6 +184,11 @@ impl<'p> Stacks<'p> {
             .entry(method)
             .or_insert_with(|| dwell_profile::diff::stable(&self.profile.method_name(method)));
         name.clone()
+    }
+
+    /// What to look for in a view about a method.
+    pub(crate) fn focus(&self, method: MethodId) -> Option<Focus> {
+        Some(Focus::Method(self.profile.method_name(method)))
     }
 
     /// Whether the place is one of the program, not of the JDK.

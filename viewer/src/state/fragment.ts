@@ -60,6 +60,8 @@ export interface Shared {
   colour: Colouring;
   /** The method whose callers and callees are shown, above and below it; empty: all stacks are. */
   around: string;
+  /** The lock that is looked at, by its name; empty: the first one. */
+  lock: string;
 }
 
 export type Colouring = 'kind' | 'package' | 'cause';
@@ -88,6 +90,7 @@ export const DEFAULTS: Shared = {
   original: false,
   colour: 'kind',
   around: '',
+  lock: '',
 };
 
 const SPLITS: readonly SplitBy[] = ['thread', 'group', 'endpoint', 'cause'];
@@ -136,6 +139,7 @@ export function toFragment(state: Shared): string {
   if (state.original) add('names', '1');
   if (state.colour !== 'kind') add('colour', state.colour);
   if (state.around !== '') add('around', state.around);
+  if (state.lock !== '') add('lock', state.lock);
   if (state.query !== '') add('q', state.query);
   if (state.zoom.length > 0 && state.zoom.length <= ZOOM_MAX) add('zoom', state.zoom.join('.'));
   return parts.join('&');
@@ -174,6 +178,7 @@ export function fromFragment(fragment: string): Shared {
     original: flag('names'),
     colour: COLOURINGS.find((colour) => colour === values.get('colour')) ?? 'kind',
     around: (values.get('around') ?? '').slice(0, QUERY_MAX),
+    lock: (values.get('lock') ?? '').slice(0, QUERY_MAX),
     wide: WIDTHS.find((wide) => wide === values.get('wide')) ?? 'both',
   };
 }

@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { allocatedStrip } from '../data/allocations';
 import { lockStrip } from '../data/locked';
+import type { Place } from '../data/findings';
 import { CPU, type Measure, measured, possible } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
@@ -24,7 +25,7 @@ import { packagesOf } from '../flame/packages';
 import { revealing } from '../flame/moves';
 import { matchedKeys, matchedWeight, matchLevels, nextMatch, parseQuery } from '../search/search';
 import { buildForward } from '../tree/forward';
-import { makeKeys, type SplitBy } from '../tree/keys';
+import { type Keys, makeKeys, type SplitBy } from '../tree/keys';
 import type { TreeRequest } from '../tree/request';
 import { ReverseTree } from '../tree/reverse';
 import { ALL_THREADS, chosenThreads, type ThreadChoice, threadRows } from '../tree/select';
@@ -81,6 +82,8 @@ export class Store {
   readonly colour = signal<Colouring>('kind');
   /** The method whose callers and callees are shown; empty: all stacks are. */
   readonly around = signal('');
+  /** The lock that is looked at; empty: the first one. */
+  readonly lock = signal('');
   readonly query = signal('');
   /** Kinds of code that are stepped back. */
   readonly off = signal<ReadonlySet<number>>(new Set());
@@ -182,6 +185,8 @@ export class Store {
   private readonly disposers: (() => void)[] = [];
   /** A zoom from the address, until there is a tree to apply it to. */
   private wanted: number[] = [];
+  /** What is zoomed to when the tree is there; empty: nothing. */
+  private sought = '';
 
   /** `outer` is the state of the view that this one shows a part of. */
   constructor(
@@ -247,6 +252,7 @@ export class Store {
       this.original.value = shared.original;
       this.colour.value = shared.colour;
       this.around.value = shared.around;
+      this.lock.value = shared.lock;
       if (!sameTransforms) this.transforms.value = shared.transforms;
       this.query.value = shared.query;
       const tree = this.tree.value;
@@ -280,6 +286,7 @@ export class Store {
       original: this.original.value,
       colour: this.colour.value,
       around: this.around.value,
+      lock: this.lock.value,
     };
   }
 
@@ -333,6 +340,30 @@ export class Store {
     this.apply({ ...this.shared, zoom: [], ...change, view });
   }
 
+  /** Goes to a place. A graph there is searched for what it is about, and zoomed to it. */
+  show({ view, change, seek }: Place): void {
+    const key = seek === '' ? -1 : keyNamed(this.keys.value, seek);
+    const query = key < 0 ? '' : this.keys.value.methodLabel(key);
+    this.go(view, { ...change, query });
+    this.sought = key < 0 ? '' : query;
+    if (!this.busy.value) this.seek();
+  }
+
+  /** Zooms to the widest frame of what is sought. */
+  private seek(): void {
+    const [tree, keys, wanted] = [this.tree.value, this.keys.value, this.sought];
+    this.sought = '';
+    if (!tree || wanted === '') return;
+    // A tree of callers has what is innermost below its root.
+    const all = tree.grow ? tree.children(0) : Array.from({ length: tree.size }, (_, node) => node);
+    let widest = 0;
+    for (const node of Array.from(all)) {
+      if (node === 0 || keys.methodLabel(tree.key(node)) !== wanted) continue;
+      if (widest === 0 || tree.weight(node) > tree.weight(widest)) widest = node;
+    }
+    if (widest !== 0) this.zoomTo(widest);
+  }
+
   private zoomPath(): number[] {
     const [tree, zoom] = [this.tree.value, this.zoom.value];
     if (!tree || zoom === 0) return this.busy.value ? this.wanted : [];
@@ -370,6 +401,7 @@ export class Store {
         this.zoom.value = node;
         this.focused.value = node;
         this.busy.value = false;
+        this.seek();
       });
     });
     return () => abort.abort();
@@ -437,6 +469,16 @@ export class Store {
     if (!off.delete(kind)) off.add(kind);
     this.off.value = off;
   }
+}
+
+/** The key of a method or class by the name that the recording has for it; -1: there is none. */
+function keyNamed(keys: Keys, name: string): number {
+  for (let key = 0; key < keys.methods; key++) {
+    const original = keys.originals(key);
+    if (keys.methodLabel(key) === name) return key;
+    if (original !== '' && `${original}.${keys.methodName(key)}` === name) return key;
+  }
+  return -1;
 }
 
 function sameSpan(a: Span | null, b: Span | null): boolean {

@@ -20,7 +20,6 @@ const CHAINS_MAX = 20;
 export function Locks({ store }: { store: Store }) {
   const { profile } = store;
   const apart = useSignal(false);
-  const chosen = useSignal(0);
   const found = useComputed(() =>
     locksOf(profile, store.filter.value, apart.value, (thread, time) =>
       store.tracks.value.nodeAt(thread, time),
@@ -41,7 +40,10 @@ export function Locks({ store }: { store: Store }) {
       </div>
     );
   }
-  const at = Math.min(chosen.value, locks.length - 1);
+  const at = Math.max(
+    0,
+    locks.findIndex(({ name }) => name === store.lock.value),
+  );
   return (
     <div class="page locks-view" tabIndex={0}>
       <section aria-labelledby="locks">
@@ -84,7 +86,7 @@ export function Locks({ store }: { store: Store }) {
                       type="button"
                       class="quiet link"
                       aria-pressed={i === at}
-                      onClick={() => (chosen.value = i)}
+                      onClick={() => (store.lock.value = lock.name)}
                     >
                       {shortened(plain(lock.name), NAME_MAX)}
                     </button>

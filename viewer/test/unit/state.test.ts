@@ -31,6 +31,7 @@ describe('the address', () => {
       original: true,
       colour: 'cause',
       around: 'a.B.m',
+      lock: 'a.Lock & more',
     };
     expect(fromFragment(`#${toFragment(state)}`)).toEqual(state);
     expect(

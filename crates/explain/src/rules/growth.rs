@@ -1,7 +1,7 @@
 //! Memory that only grows: of one stack, objects of all parts of the recording are still there.
 
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, short};
 use crate::share::Share;
 use dwell_profile::{AliveStack, Lack};
@@ -82,6 +82,7 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
             ),
             view: View {
                 measure: Measure::Alive,
+                focus: Some(Focus::Class(class.to_owned())),
                 ..View::default()
             },
             stack: frames.take(SHOWN).cloned().collect(),

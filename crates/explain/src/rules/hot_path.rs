@@ -275,9 +275,10 @@ fn finding(
         what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
-            text: format!("the program's innermost method on its stacks{inside}"),
+            text: format!("innermost application frame of its stacks{inside}"),
             view: View {
                 endpoint: endpoints.first().filter(|_| endpoints.len() == 1).cloned(),
+                focus: facts.stacks.focus(place),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),
