@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocators;
+mod application;
 mod evidence;
 mod exact_waits;
 mod finding;
@@ -15,6 +16,7 @@ mod machine;
 mod names;
 mod numbers;
 mod operation;
+mod own_calls;
 mod owners;
 mod rules;
 mod services;

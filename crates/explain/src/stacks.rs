@@ -56,6 +56,12 @@ const FRAMEWORKS: &[&str] = &[
 /// A part of the package of a library that another one brings along.
 const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
 
+/// Whether a class belongs to a library that runs the program's code or beside it.
+pub(crate) fn is_of_framework(class: &str) -> bool {
+    let is_brought = BROUGHT.iter().any(|part| class.contains(part));
+    is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
+}
+
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
 
@@ -111,12 +117,7 @@ impl<'p> Stacks<'p> {
             .methods()
             .iter()
             .zip(&is_app)
-            .map(|(method, is_app)| {
-                let class = names.text(method.class);
-                *is_app
-                    && !FRAMEWORKS.iter().any(|of| class.starts_with(of))
-                    && !BROUGHT.iter().any(|part| class.contains(part))
-            });
+            .map(|(method, is_app)| *is_app && !is_of_framework(names.text(method.class)));
         Stacks {
             profile,
             nameless: nameless(profile),

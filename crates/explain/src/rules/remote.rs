@@ -1,6 +1,6 @@
 //! Slow downstream calls: requests that wait for what another process answers.
 
-use super::no_wall;
+use super::{no_wall, queries};
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
@@ -123,7 +123,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let has_endpoints = facts.has_endpoints();
     let mut found = Vec::new();
     let mut is_unknown = false;
-    for ((peer, place), wait) in gather(facts, |entry| call(facts, &clients.all, entry)) {
+    let told = queries::told(facts);
+    // A loop of queries has a finding of its own.
+    let is_told = |entry: &Entry<'_>| told.get(entry.node as usize) == Some(&true);
+    let call = |entry: &Entry<'_>| call(facts, &clients.all, entry).filter(|_| !is_told(entry));
+    for ((peer, place), wait) in gather(facts, |entry| call(entry)) {
         let Some(whose) = wait.whose(facts) else {
             continue;
         };
