@@ -74,7 +74,8 @@ struct Application {
 }
 
 /// For each method whether its class is the application's own.
-pub(crate) fn own_methods(profile: &Profile) -> Vec<bool> {
+#[must_use]
+pub fn own_methods(profile: &Profile) -> Vec<bool> {
     let names = profile.names();
     let classes = || profile.methods().iter().map(|it| names.text(it.class));
     if let Some(application) = application(profile) {

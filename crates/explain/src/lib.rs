@@ -29,6 +29,7 @@ mod any_profile;
 #[cfg(test)]
 mod art;
 
+pub use application::own_methods;
 pub use finding::{Evidence, Explanation, Finding, Focus, Measure, Skipped, Sure, View};
 pub use numbers::short;
 pub use operation::Operation;

@@ -1,5 +1,5 @@
 // Colours of what threads did or waited for: the same in every view.
-import { coloursOf, contrast, dimmed, paint } from './colours';
+import { coloursOf, contrast, dimmed, mix, paint } from './colours';
 import type { Paint, Theme } from './colours';
 
 const LIGHT: Readonly<Record<string, string>> = {
@@ -29,16 +29,23 @@ export function causeColour(cause: string, theme: Theme): string {
   return dark ?? (Object.hasOwn(LIGHT, cause) ? LIGHT[cause]! : OTHER);
 }
 
+/** The part of the background in the colour of code that is not the application's. */
+const PALE = 0.35;
+
 /** Colours of frames by cause, and the same stepped back. */
 export interface CausePaints {
+  /** Of the application's own code. */
   strong: readonly Paint[];
+  /** Of all other code. */
+  pale: readonly Paint[];
   back: readonly Paint[];
 }
 
 export function causePaints(causes: readonly string[], theme: Theme): CausePaints {
   const strong = causes.map((cause) => paint(causeColour(cause, theme)));
   const { background } = coloursOf(theme);
-  return { strong, back: strong.map((from) => dimmed(from, background)) };
+  const pale = strong.map(({ fill }) => paint(mix(fill, background, PALE)));
+  return { strong, pale, back: strong.map((from) => dimmed(from, background)) };
 }
 
 /** What a cause means, in words that need no manual. */

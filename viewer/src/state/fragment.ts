@@ -1,9 +1,10 @@
 // The state of the page in its address, so that a link shows what its sender saw. Whatever is in an
 // address was written by anybody: it is read strictly, and what makes no sense is left out.
 import { CPU, type Measure, textOf, timeOf } from '../data/measure';
-import type { Span } from '../data/profile';
+import type { Profile, Span } from '../data/profile';
 import type { Width } from '../diff/build';
 import type { Per } from '../diff/statistics';
+import { type Frames, hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
 import { fromText, toText, type Transform } from '../tree/transform';
 import type { ThreadChoice } from '../tree/select';
@@ -62,11 +63,14 @@ export interface Shared {
   around: string;
   /** The lock that is looked at, by its name; empty: the first one. */
   lock: string;
+  /** The application's frames, others folded; or all frames. */
+  frames: Frames;
 }
 
-export type Colouring = 'kind' | 'package' | 'cause';
+/** `auto`: by cause where wall time is shown, else by kind of code. */
+export type Colouring = 'auto' | 'kind' | 'package' | 'cause';
 
-const COLOURINGS: readonly Colouring[] = ['kind', 'package', 'cause'];
+const COLOURINGS: readonly Colouring[] = ['auto', 'kind', 'package', 'cause'];
 
 export const DEFAULTS: Shared = {
   view: 'overview',
@@ -88,11 +92,24 @@ export const DEFAULTS: Shared = {
   wide: 'both',
   transforms: [],
   original: false,
-  colour: 'kind',
+  colour: 'auto',
   around: '',
   lock: '',
+  frames: 'all',
 };
 
+/** What a page shows that was opened without any choice: wall time and own code, if there are. */
+export function firstState(profile: Profile): Shared {
+  const { wall, compare } = profile.header;
+  const isOne = !compare;
+  return {
+    ...DEFAULTS,
+    measure: isOne && wall ? { time: 'wall', endpoint: null } : CPU,
+    frames: isOne && hasMine(profile) ? 'mine' : 'all',
+  };
+}
+
+const FRAMES: readonly Frames[] = ['mine', 'all'];
 const SPLITS: readonly SplitBy[] = ['thread', 'group', 'endpoint', 'cause'];
 /** The state without what a page of two recordings does not have. */
 export function ofTwo(shared: Shared, possible: readonly Per[]): Shared {
@@ -114,7 +131,8 @@ const QUERY_MAX = 1000;
 /** A deeper place is not put into the address: it would be longer than programs take. */
 export const ZOOM_MAX = 256;
 
-export function toFragment(state: Shared): string {
+/** The choices that are not those of `first`. */
+export function toFragment(state: Shared, first = DEFAULTS): string {
   const parts: string[] = [];
   const add = (name: string, value: string) => parts.push(`${name}=${encodeURIComponent(value)}`);
   if (state.view !== DEFAULTS.view) add('view', state.view);
@@ -125,7 +143,7 @@ export function toFragment(state: Shared): string {
   if (state.threads.kind === 'one') add('thread', String(state.threads.thread));
   if (state.threads.kind === 'pool') add('pool', state.threads.pool);
   const { time, endpoint } = state.measure;
-  if (time !== 'cpu') add('time', textOf(time));
+  if (textOf(time) !== textOf(first.measure.time)) add('time', textOf(time));
   if (endpoint !== null) add('endpoint', endpoint);
   if (state.idle) add('idle', '1');
   if (state.during) add('range', spanText(state.during));
@@ -137,7 +155,8 @@ export function toFragment(state: Shared): string {
   if (state.wide !== 'both') add('wide', state.wide);
   if (state.transforms.length > 0) add('stacks', toText(state.transforms));
   if (state.original) add('names', '1');
-  if (state.colour !== 'kind') add('colour', state.colour);
+  if (state.colour !== 'auto') add('colour', state.colour);
+  if (state.frames !== first.frames) add('frames', state.frames);
   if (state.around !== '') add('around', state.around);
   if (state.lock !== '') add('lock', state.lock);
   if (state.query !== '') add('q', state.query);
@@ -145,7 +164,7 @@ export function toFragment(state: Shared): string {
   return parts.join('&');
 }
 
-export function fromFragment(fragment: string): Shared {
+export function fromFragment(fragment: string, first = DEFAULTS): Shared {
   const values = new Map<string, string>();
   for (const part of fragment.replace(/^#/, '').split('&')) {
     const at = part.indexOf('=');
@@ -162,7 +181,7 @@ export function fromFragment(fragment: string): Shared {
     byLine: flag('lines'),
     threads: threadsOf(values),
     measure: {
-      time: timeOf(values.get('time') ?? ''),
+      time: values.has('time') ? timeOf(values.get('time')!) : first.measure.time,
       endpoint: values.get('endpoint') ?? null,
     },
     idle: flag('idle'),
@@ -176,7 +195,8 @@ export function fromFragment(fragment: string): Shared {
     per: PERS.find((per) => per === values.get('per')) ?? null,
     transforms: fromText(values.get('stacks') ?? ''),
     original: flag('names'),
-    colour: COLOURINGS.find((colour) => colour === values.get('colour')) ?? 'kind',
+    colour: COLOURINGS.find((colour) => colour === values.get('colour')) ?? 'auto',
+    frames: FRAMES.find((frames) => frames === values.get('frames')) ?? first.frames,
     around: (values.get('around') ?? '').slice(0, QUERY_MAX),
     lock: (values.get('lock') ?? '').slice(0, QUERY_MAX),
     wide: WIDTHS.find((wide) => wide === values.get('wide')) ?? 'both',

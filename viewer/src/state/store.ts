@@ -25,6 +25,7 @@ import { packagesOf } from '../flame/packages';
 import { revealing } from '../flame/moves';
 import { matchedKeys, matchedWeight, matchLevels, nextMatch, parseQuery } from '../search/search';
 import { buildForward } from '../tree/forward';
+import { type Frames, hasMine, keysWithGaps, withFrames } from '../tree/frames';
 import { type Keys, makeKeys, type SplitBy } from '../tree/keys';
 import type { TreeRequest } from '../tree/request';
 import { ReverseTree } from '../tree/reverse';
@@ -35,6 +36,7 @@ import { type FrameTree, pathTo } from '../tree/tree';
 import {
   type Colouring,
   DEFAULTS,
+  firstState,
   fromFragment,
   ofTwo,
   type Shared,
@@ -79,7 +81,8 @@ export class Store {
   /** Whether generated classes have the names that the recording gives them. */
   readonly original = signal(false);
   /** What colours of frames tell. */
-  readonly colour = signal<Colouring>('kind');
+  readonly colour = signal<Colouring>('auto');
+  readonly frames = signal<Frames>('all');
   /** The method whose callers and callees are shown; empty: all stacks are. */
   readonly around = signal('');
   /** The lock that is looked at; empty: the first one. */
@@ -111,8 +114,18 @@ export class Store {
     });
     const slow = this.slow.value;
     const some = slow ? onSides(all, sideOfRequest(slow)) : all;
-    const transforms = this.transforms.value;
-    return transforms.length === 0 ? some : transformed(some, this.keys.value, transforms);
+    const keys = this.keys.value;
+    return withFrames(transformed(some, keys, this.transforms.value), keys, this.frames.value);
+  });
+  /** Keys of frames that native frames are missing after. */
+  readonly gaps = computed(() => keysWithGaps(this.profile, this.keys.value));
+  /** What colours tell. */
+  readonly colouring = computed(() => {
+    const colour = this.colour.value;
+    if (colour !== 'auto') return colour;
+    const { time } = this.measure.value;
+    const isWall = time === 'wall' || time === 'off' || typeof time === 'object';
+    return this.profile.wall && isWall ? 'cause' : 'kind';
   });
   /** The slow and the usual requests, if they are compared and there are such. */
   readonly slow = computed(() => {
@@ -188,15 +201,20 @@ export class Store {
   /** What is zoomed to when the tree is there; empty: nothing. */
   private sought = '';
 
+  /** What is shown before anything is chosen. */
+  readonly first: Shared;
+
   /** `outer` is the state of the view that this one shows a part of. */
   constructor(
     readonly profile: Profile,
     private readonly outer: Store | null = null,
-  ) {}
+  ) {
+    this.first = firstState(profile);
+  }
 
   /** Takes the state from an address, and begins to build. */
   start(fragment: string): void {
-    this.apply(fromFragment(fragment));
+    this.apply(fromFragment(fragment, this.first));
     this.disposers.push(
       effect(() => this.build()),
       effect(() => this.growTree()),
@@ -229,7 +247,8 @@ export class Store {
       shared.per === this.per.value &&
       shared.wide === this.wide.value &&
       shared.original === this.original.value &&
-      (shared.colour === 'cause') === (this.colour.value === 'cause') &&
+      shared.colour === this.colour.value &&
+      shared.frames === this.frames.value &&
       sameTransforms &&
       sameMeasure &&
       sameThreads;
@@ -251,6 +270,7 @@ export class Store {
       this.wide.value = shared.wide;
       this.original.value = shared.original;
       this.colour.value = shared.colour;
+      this.frames.value = shared.frames;
       this.around.value = shared.around;
       this.lock.value = shared.lock;
       if (!sameTransforms) this.transforms.value = shared.transforms;
@@ -285,13 +305,14 @@ export class Store {
       transforms: this.transforms.value,
       original: this.original.value,
       colour: this.colour.value,
+      frames: this.frames.value,
       around: this.around.value,
       lock: this.lock.value,
     };
   }
 
   get fragment(): string {
-    return toFragment(this.shared);
+    return toFragment(this.shared, this.first);
   }
 
   /** Shows other colours; frames that have to know their causes are put together anew. */
@@ -302,7 +323,13 @@ export class Store {
   /** The next colours: kinds of code, packages, what was waited for. */
   nextColour(): void {
     const all: Colouring[] = ['kind', 'package', ...(this.profile.wall ? ['cause' as const] : [])];
-    this.colourBy(all[(all.indexOf(this.colour.value) + 1) % all.length]!);
+    this.colourBy(all[(all.indexOf(this.colouring.value) + 1) % all.length]!);
+  }
+
+  /** The application's frames or all of them. */
+  flipFrames(): void {
+    if (!hasMine(this.profile)) return;
+    this.apply({ ...this.shared, zoom: [], frames: this.frames.value === 'mine' ? 'all' : 'mine' });
   }
 
   /** The method of the frame that has the focus; empty if that is no code. */
@@ -344,7 +371,9 @@ export class Store {
   show({ view, change, seek }: Place): void {
     const key = seek === '' ? -1 : keyNamed(this.keys.value, seek);
     const query = key < 0 ? '' : this.keys.value.methodLabel(key);
-    this.go(view, { ...change, query });
+    // What is folded away otherwise is to be seen.
+    const isFolded = key >= 0 && this.keys.value.own[key] !== 1;
+    this.go(view, { ...change, query, frames: isFolded ? 'all' : this.frames.value });
     this.sought = key < 0 ? '' : query;
     if (!this.busy.value) this.seek();
   }
@@ -381,7 +410,7 @@ export class Store {
       keys: this.keys.value,
       threads: this.threads.value,
       split: this.split.value,
-      causes: this.colour.value === 'cause' ? 1 + this.profile.header.waits.length : 0,
+      causes: this.colouring.value === 'cause' ? 1 + this.profile.header.waits.length : 0,
     };
     const [reversed, sides, wide] = [this.reversed.value, this.sides.value, this.wide.value];
     this.busy.value = true;

@@ -75,8 +75,8 @@ export function App({ store }: { store: Store }) {
 
 function Colours({ store }: { store: Store }) {
   if (store.sides.value) return <DiffLegend store={store} />;
-  if (store.colour.value === 'cause') return <CauseLegend store={store} />;
-  return store.colour.value === 'package' ? (
+  if (store.colouring.value === 'cause') return <CauseLegend store={store} />;
+  return store.colouring.value === 'package' ? (
     <PackageLegend store={store} />
   ) : (
     <Legend store={store} />

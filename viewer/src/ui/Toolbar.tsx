@@ -5,6 +5,7 @@ import { IDLE, idleNumber, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
+import { hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
 import { TIME_ID, toggleDialog } from './commands';
 import { SearchBox } from './SearchBox';
@@ -13,6 +14,7 @@ export function Toolbar({ store }: { store: Store }) {
   return (
     <div class="toolbar" role="toolbar" aria-label="Stacks">
       <Measures store={store} />
+      <WhichFrames store={store} />
       <div class="group">
         <Switch value={store.reversed} hint="r">
           Callers
@@ -58,6 +60,28 @@ function Switch(props: { value: { value: boolean }; hint: string; children: Comp
     <Toggle on={value.value} hint={props.hint} onClick={() => (value.value = !value.value)}>
       {props.children}
     </Toggle>
+  );
+}
+
+/** The application's frames with one row for what calls it and for what it calls, or all. */
+function WhichFrames({ store }: { store: Store }) {
+  if (!hasMine(store.profile)) return null;
+  const isMine = store.frames.value === 'mine';
+  const choice = (mine: boolean, label: string, title: string) => (
+    <button
+      type="button"
+      aria-pressed={isMine === mine}
+      title={`${title} (p)`}
+      onClick={() => isMine !== mine && store.flipFrames()}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <div class="group joined" role="group" aria-label="Frames">
+      {choice(true, 'My code', 'Libraries, the JDK and the JVM are one row each')}
+      {choice(false, 'All frames', 'Each frame has a row')}
+    </div>
   );
 }
 
@@ -135,7 +159,7 @@ function Measures({ store }: { store: Store }) {
 
 const COLOURINGS: readonly [Colouring, string][] = [
   ['kind', 'Colour by compilation (k)'],
-  ['package', 'Colours of packages (k)'],
+  ['package', 'Colour by package (k)'],
   ['cause', 'Colour by wait cause (k)'],
 ];
 
@@ -149,19 +173,14 @@ const SPLITS: readonly [SplitBy, string][] = [
 
 /** What can be done to all stacks, or by the frame that has the focus. */
 function Folding({ store }: { store: Store }) {
-  const has = (kind: 'recursion' | 'frameworks') =>
-    store.transforms.value.some((transform) => transform.kind === kind);
+  const isFolded = store.transforms.value.some(({ kind }) => kind === 'recursion');
   const options: readonly [label: string, run: () => void][] = [
     ['Callers and callees… (f)', () => toggleDialog('frame')],
     ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
     ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
     [
-      has('recursion') ? 'Unfold recursion (u)' : 'Fold recursion (u)',
+      isFolded ? 'Unfold recursion (u)' : 'Fold recursion (u)',
       () => store.transform({ kind: 'recursion', name: '' }),
-    ],
-    [
-      has('frameworks') ? 'JDK and frameworks in full (p)' : 'Collapse JDK and frameworks (p)',
-      () => store.transform({ kind: 'frameworks', name: '' }),
     ],
     [
       store.around.value === '' ? 'Callers and callees (g)' : 'All stacks (g)',
@@ -169,7 +188,7 @@ function Folding({ store }: { store: Store }) {
     ],
     ...COLOURINGS.filter(([to]) => to !== 'cause' || store.profile.wall !== null).map(
       ([to, label]): [string, () => void] => [
-        `${store.colour.value === to ? '✓ ' : ''}${label}`,
+        `${store.colouring.value === to ? '✓ ' : ''}${label}`,
         () => store.colourBy(to),
       ],
     ),

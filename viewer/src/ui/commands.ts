@@ -96,8 +96,8 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'p',
     ofStacks: true,
-    label: 'Collapse the JDK and frameworks',
-    run: (store) => store.transform({ kind: 'frameworks', name: '' }),
+    label: 'My code, or all frames',
+    run: (store) => store.flipFrames(),
   },
   {
     key: 'k',

@@ -51,7 +51,8 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
   page.on('console', (message) => {
     if (message.type() === 'error') wrong.push(`console: ${message.text()}`);
   });
-  await page.goto(url + (look.fragment ?? '#view=flame'));
+  // All frames of CPU time, whatever the page would show first.
+  await page.goto(url + (look.fragment ?? '#view=flame&time=cpu&frames=all'));
   await ready(page);
   return {
     page,

@@ -51,7 +51,7 @@ describe('the table', () => {
   });
 
   it('shows only the rows in sight, and moves by key', async () => {
-    const { page, close } = await open(browser, 'small.html', { fragment: '#view=table' });
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=table&time=cpu&frames=all' });
     await page.waitForSelector('table.top tr[aria-rowindex]');
     const rows = Number(await page.getAttribute('table.top', 'aria-rowcount'));
     expect(rows).toBeGreaterThan(200);

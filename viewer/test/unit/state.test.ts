@@ -32,6 +32,7 @@ describe('the address', () => {
       colour: 'cause',
       around: 'a.B.m',
       lock: 'a.Lock & more',
+      frames: 'mine',
     };
     expect(fromFragment(`#${toFragment(state)}`)).toEqual(state);
     expect(

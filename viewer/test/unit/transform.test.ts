@@ -7,14 +7,7 @@ import { makeKeys } from '../../src/tree/keys';
 import { readable } from '../../src/tree/readable';
 import { sandwich } from '../../src/tree/sandwich';
 import { atOnce } from '../../src/tree/slices';
-import {
-  fromText,
-  isFramework,
-  packageOf,
-  toText,
-  type Transform,
-  transformed,
-} from '../../src/tree/transform';
+import { fromText, packageOf, toText, type Transform, transformed } from '../../src/tree/transform';
 import { profileOf, randomProfile } from './art';
 
 const PROFILE = profileOf(`
@@ -174,13 +167,7 @@ describe('stacks', () => {
     }
   });
 
-  it('know packages of frameworks from those of a program', () => {
-    for (const name of ['java.lang.Thread', 'org.apache.catalina.X', 'libjvm.so', '[kernel]']) {
-      expect(isFramework(name), name).toBe(true);
-    }
-    for (const name of ['javafoo.X', 'io.dwell.demo.X', 'organic.X', 'X', '']) {
-      expect(isFramework(name), name).toBe(false);
-    }
+  it('know the package of a class, and that of a library', () => {
     expect([packageOf('a.b.C'), packageOf('libc.so.6'), packageOf('C')]).toEqual([
       'a.b',
       'libc.so.6',
