@@ -124,7 +124,6 @@ fn wrong_command_lines_for_recordings_are_one_line_and_exit_code_2() {
     are_refused(
         "usage",
         &[
-            (&["record"], "required"),
             (&["explain"], "required"),
             (&["diff", "a.jfr"], "required"),
             (&["diff", "a.jfr", "a.jfr", "-e", "wall"], "--collapsed"),
