@@ -84,7 +84,22 @@ export interface Compare {
   threadsOfA: number;
   /** Whether weights of both are of one unit. */
   isOneUnit: boolean;
+  /** Of endpoints with requests in both, those that take the most time first. */
+  latencies?: LatencyChange[];
   sides: [Side, Side];
+}
+
+/** An endpoint in two recordings. */
+export interface LatencyChange {
+  endpoint: string | null;
+  perSecond: [number, number];
+  percentiles: {
+    percent: number;
+    a: number;
+    b: number;
+    /** With its 95 % interval; null: there are too few requests. */
+    change: { ns: number; low: number; high: number; significant: boolean } | null;
+  }[];
 }
 
 /** One of two recordings. */
