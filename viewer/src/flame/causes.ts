@@ -77,8 +77,8 @@ export function causeWords(cause: string): string {
 const ROLES: Readonly<Record<string, string>> = {
   program: '#1d9a4b',
   GC: '#c84a00',
-  JIT: '#8b4fc4',
-  VM: '#1b73d0',
+  JIT: '#d4559b',
+  VM: '#4a5568',
   profiler: '#8f96a1',
 };
 
@@ -87,7 +87,7 @@ export function roleColour(role: string): string {
 }
 
 /** The way to a safepoint; the safepoint itself. */
-export const STOP_COLOURS = ['#f2c200', '#ff8a1f'] as const;
+export const STOP_COLOURS = ['#ffbf80', '#ff8a1f'] as const;
 export const STOP_WORDS = ['time to safepoint', 'in safepoint'] as const;
 
 /** Compilers; what the control group held back: threads that were ready. */

@@ -47,6 +47,8 @@ import {
 
 /** Zooms remembered for going back. */
 const HISTORY_MAX = 100;
+/** How long the page says something. */
+const TOLD_MS = 2500;
 /** Bins of the strips over time. */
 const BINS = 200;
 
@@ -102,6 +104,8 @@ export class Store {
   readonly focused = signal(0);
   /** Width of the graph in pixels, set by it. */
   readonly width = signal(1000);
+  /** What the page says for a moment. */
+  readonly told = signal('');
   /** What a screen reader is told. */
   readonly said = signal('');
 
@@ -200,6 +204,7 @@ export class Store {
   private wanted: number[] = [];
   /** What is zoomed to when the tree is there; empty: nothing. */
   private sought = '';
+  private toldTimer = 0;
 
   /** What is shown before anything is chosen. */
   readonly first: Shared;
@@ -376,6 +381,20 @@ export class Store {
     this.go(view, { ...change, query, frames: isFolded ? 'all' : this.frames.value });
     this.sought = key < 0 ? '' : query;
     if (!this.busy.value) this.seek();
+  }
+
+  /** Searches the graph for a method or a text, and goes there. */
+  find(name: string): void {
+    this.query.value = name;
+    this.view.value = 'flame';
+  }
+
+  /** Says something to all: on the page for a moment, and to screen readers. */
+  tell(text: string): void {
+    this.said.value = text;
+    this.told.value = text;
+    window.clearTimeout(this.toldTimer);
+    this.toldTimer = window.setTimeout(() => (this.told.value = ''), TOLD_MS);
   }
 
   /** Zooms to the widest frame of what is sought. */

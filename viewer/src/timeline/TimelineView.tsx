@@ -137,7 +137,7 @@ function Colours({ store }: { store: Store }) {
   const { waits } = store.tracks.value;
   const measured = plain(store.profile.header.measured ?? CPU_TIME);
   return (
-    <>
+    <div class="legend-line" tabIndex={0} role="group" aria-label="Legend">
       <CauseLegend causes={causes} />
       <ul class="key" aria-label="Marks">
         <li>
@@ -152,7 +152,7 @@ function Colours({ store }: { store: Store }) {
         )}
         {profile.requests.time.length > 0 && (
           <li>
-            <span class="request-mark" /> request (dark: slow)
+            <span class="request-mark" /> request (dark: slowest 5 %)
           </li>
         )}
         {runtimeLanes(profile).map(({ what }) =>
@@ -177,7 +177,7 @@ function Colours({ store }: { store: Store }) {
             </li>
           ))}
       </ul>
-    </>
+    </div>
   );
 }
 

@@ -2,6 +2,7 @@
 // another parent, or none: trees, tables and searches are then made as always. Pure.
 import { noSamples } from '../data/measure';
 import type { Profile, Samples } from '../data/profile';
+import { matchedKeys, parseQuery } from '../search/search';
 import type { Keys } from './keys';
 
 /**
@@ -15,6 +16,7 @@ import type { Keys } from './keys';
  * - drop-library: the same of a library
  * - collapse: of frames of a package that follow each other only the outermost stays
  * - collapse-library: the same of a library
+ * - only: only stacks with a frame that a search finds
  * - recursion: a method that is on the stack already is folded into where it is
  */
 export const TRANSFORMS = [
@@ -28,6 +30,7 @@ export const TRANSFORMS = [
   'drop-library',
   'collapse',
   'collapse-library',
+  'only',
   'recursion',
 ] as const;
 
@@ -53,6 +56,10 @@ const COLLAPSES: readonly Kind[] = ['collapse', 'collapse-library'];
 
 /** What each transform does to a key of code: 1 if it is about it. */
 function marksOf({ kind, name }: Transform, keys: Keys): Uint8Array {
+  if (kind === 'only') {
+    const { query } = parseQuery(name);
+    return query ? matchedKeys(keys, query, name) : new Uint8Array(keys.count);
+  }
   const isPackage = OF_PACKAGES.includes(kind);
   const isLibrary = OF_LIBRARIES.includes(kind);
   return Uint8Array.from({ length: keys.methods }, (_, key) => {
@@ -101,7 +108,7 @@ function applied(
   const drops = DROPS.includes(kind);
   const merges = MERGES.includes(kind);
   const collapses = COLLAPSES.includes(kind);
-  const needs = kind === 'focus' || kind === 'callers';
+  const needs = kind === 'focus' || kind === 'callers' || kind === 'only';
   for (let node = 1; node < n; node++) {
     const above = parent[node]!;
     const at = key(node);
@@ -174,6 +181,8 @@ export function words({ kind, name }: Transform): string {
     case 'collapse':
     case 'collapse-library':
       return `${name} collapsed`;
+    case 'only':
+      return `only stacks that match ${name}`;
     default:
       return 'recursion folded';
   }

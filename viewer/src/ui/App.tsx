@@ -17,9 +17,10 @@ import { Safepoints } from '../views/Safepoints';
 import { SandwichView } from '../flame/SandwichView';
 import { Breadcrumbs } from './Breadcrumbs';
 import { CauseLegend } from './CauseLegend';
-import { onKey } from './commands';
+import { moreTools, onKey } from './commands';
 import { Filters } from './Filters';
 import { FrameDialog } from './FrameDialog';
+import { FrameMenu } from './FrameMenu';
 import { Head } from './Head';
 import { HelpDialog } from './HelpDialog';
 import { Legend } from './Legend';
@@ -45,7 +46,7 @@ export function App({ store }: { store: Store }) {
       <header>
         <Head store={store} />
         <Tabs store={store} />
-        <div class="tools">
+        <div class={moreTools.value || !isOfStacks ? 'tools open' : 'tools'}>
           <Filters store={store} />
           {isOfStacks && <Toolbar store={store} />}
         </div>
@@ -69,6 +70,8 @@ export function App({ store }: { store: Store }) {
       </div>
       <HelpDialog />
       <FrameDialog store={store} />
+      <FrameMenu />
+      {store.told.value !== '' && <div class="told-all">{store.told.value}</div>}
     </>
   );
 }

@@ -7,7 +7,8 @@ import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
 import { hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
-import { TIME_ID, toggleDialog } from './commands';
+import { moreTools, TIME_ID, toggleDialog } from './commands';
+import { copy, save, stacksText } from './copy';
 import { SearchBox } from './SearchBox';
 
 export function Toolbar({ store }: { store: Store }) {
@@ -15,23 +16,22 @@ export function Toolbar({ store }: { store: Store }) {
     <div class="toolbar" role="toolbar" aria-label="Stacks">
       <Measures store={store} />
       <WhichFrames store={store} />
+      <button
+        type="button"
+        class="more"
+        aria-expanded={moreTools.value}
+        onClick={() => (moreTools.value = !moreTools.value)}
+      >
+        More
+      </button>
       <div class="group">
         <Switch value={store.reversed} hint="r">
           Callers
         </Switch>
         <Split store={store} />
-        <Switch value={store.byLine} hint="l">
-          Lines
-        </Switch>
         <Folding store={store} />
-        <Switch value={store.icicle} hint="i">
-          Icicle
-        </Switch>
       </div>
       <SearchBox store={store} />
-      <button type="button" title="Zoom all the way out (0)" onClick={() => store.resetZoom()}>
-        Reset
-      </button>
     </div>
   );
 }
@@ -171,10 +171,34 @@ const SPLITS: readonly [SplitBy, string][] = [
   ['cause', 'By cause'],
 ];
 
+/** The stacks on show, a line each with its weight, as many tools read them. */
+function copyStacks(store: Store): void {
+  const tree = store.tree.value;
+  if (!tree) return;
+  const text = stacksText(tree, store.keys.value);
+  if (text === '') store.tell('There are too many stacks for the clipboard; use dwell convert.');
+  else void copy(store, 'the stacks', text);
+}
+
+/** The graph as it is drawn. */
+function savePicture(): void {
+  const canvas = document.querySelector<HTMLCanvasElement>('.flame-canvas');
+  canvas?.toBlob((blob) => blob && save('flame.png', blob));
+}
+
+function flip(of: { value: boolean }): void {
+  of.value = !of.value;
+}
+
 /** What can be done to all stacks, or by the frame that has the focus. */
 function Folding({ store }: { store: Store }) {
   const isFolded = store.transforms.value.some(({ kind }) => kind === 'recursion');
   const options: readonly [label: string, run: () => void][] = [
+    ['Zoom all the way out (0)', () => store.resetZoom()],
+    [`${store.icicle.value ? '✓ ' : ''}Root on top (i)`, () => flip(store.icicle)],
+    [`${store.byLine.value ? '✓ ' : ''}Split by line (l)`, () => flip(store.byLine)],
+    ['Copy stacks as text', () => copyStacks(store)],
+    ...(store.view.value === 'flame' ? [['Save as PNG', savePicture] as [string, () => void]] : []),
     ['Callers and callees… (f)', () => toggleDialog('frame')],
     ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
     ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
@@ -216,7 +240,7 @@ function Folding({ store }: { store: Store }) {
         chosen?.[1]();
       }}
     >
-      <option value="">Stacks…</option>
+      <option value="">More…</option>
       {options.map(([label], i) => (
         <option key={i} value={i}>
           {label}

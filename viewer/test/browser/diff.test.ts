@@ -25,7 +25,7 @@ describe('slow requests against usual ones', () => {
     expect(told).toContain('POST /orders, slow vs. typical');
     expect(told).toMatch(/10 requests longer than p95 .* against 4\d requests around p50/);
     expect(told).toContain('for one request');
-    const address = '#view=flame&time=wall&endpoint=POST%20%2Forders&versus=slow';
+    const address = '#view=flame&endpoint=POST%20%2Forders&versus=slow';
     expect(await page.evaluate('location.hash')).toBe(address);
     const [all] = await framesOf(page, 0);
     await page.mouse.move(all!.x, all!.y);
@@ -54,7 +54,7 @@ describe('slow requests against usual ones', () => {
     await page.keyboard.press('r');
     await expect
       .poll(() => page.evaluate('location.hash'))
-      .toBe(address.replace('&time', '&reverse=1&time'));
+      .toBe(address.replace('&endpoint', '&reverse=1&endpoint'));
     await ready(page);
     const [first] = await framesOf(page, 1);
     await page.mouse.move(first!.x, first!.y);

@@ -65,6 +65,12 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
   };
 }
 
+/** The page's address without what `open` has chosen. */
+export async function address(page: Page): Promise<string> {
+  const hash = (await page.evaluate('decodeURIComponent(location.hash)')) as string;
+  return hash.replace('&time=cpu', '').replace('&frames=all', '');
+}
+
 /** Waits until the tree is built and drawn. */
 export async function ready(page: Page): Promise<void> {
   await page.waitForSelector('main[aria-busy="false"]');

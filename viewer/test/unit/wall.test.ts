@@ -5,7 +5,7 @@ import { kindOf, locksOf } from '../../src/data/locks';
 import { placesOf } from '../../src/data/places';
 import { endpointRows, slowest } from '../../src/data/requests';
 import { spansOf } from '../../src/data/spans';
-import { javaEnd, placeOf, shortName } from '../../src/data/stacks';
+import { commonOf, javaEnd, placeOf, shortName } from '../../src/data/stacks';
 import { emptyStrip, idleOf, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
 import { profileOf } from './art';
 import { Tracks } from '../../src/timeline/tracks';
@@ -148,6 +148,16 @@ describe('locks', () => {
     expect(kindOf('a@b.C')).toBe('a@b.C');
   });
 
+  it('are listed with those that are known first', () => {
+    const looks = [
+      { thread: 0, time: 100, cause: 'monitor', weight: 900 },
+      { thread: 0, time: 200, cause: 'monitor', weight: 100, detail: 'app.Lock@1' },
+    ];
+    const profile = wallProfile({ threads: ['a'], looks });
+    const { locks } = locksOf(profile, everything(profile), false);
+    expect(locks.map(({ name }) => name)).toEqual(['app.Lock', 'unknown']);
+  });
+
   it('have owners where these were seen, if they did not wait', () => {
     const profile = shop();
     profile.wall!.ownerNode[0] = 0;
@@ -208,6 +218,21 @@ describe('a stack', () => {
     const end = javaEnd(profile, java!);
     expect([shortName(profile, end.node), end.skipped]).toEqual(['HashMap.get', 2]);
     expect(javaEnd(profile, native!)).toEqual({ node: native, skipped: 0 });
+  });
+});
+
+describe('stacks side by side', () => {
+  it('share what they all go through', () => {
+    const profile = profileOf(`
+      a.A.run  a.A.run  a.A.run  b.B.run
+      a.A.go   a.A.go   a.A.go   -
+      a.A.x    a.A.y    -        -
+    `);
+    const [x, y, go, other] = profile.samples.node;
+    expect(commonOf(profile, [x!, y!])).toBe(go);
+    expect(commonOf(profile, [x!, go!])).toBe(go);
+    expect(commonOf(profile, [x!, other!])).toBe(0);
+    expect(commonOf(profile, [x!])).toBe(0);
   });
 });
 
