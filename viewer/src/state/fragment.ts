@@ -41,6 +41,8 @@ export interface Shared {
   zoom: number[];
   /** The part of the time that everything is made of; null: all. */
   during: Span | null;
+  /** The part of the time that it is compared with; null: none is. */
+  against: Span | null;
   /** The part of the time that the timeline shows; null: all. */
   sight: Span | null;
   /** A request's number; 0: none. */
@@ -84,6 +86,7 @@ export const DEFAULTS: Shared = {
   query: '',
   zoom: [],
   during: null,
+  against: null,
   sight: null,
   request: 0,
   onlyRequest: false,
@@ -117,6 +120,7 @@ export function ofTwo(shared: Shared, possible: readonly Per[]): Shared {
     ...shared,
     view: VIEWS_OF_TWO.includes(shared.view) ? shared.view : DEFAULTS.view,
     during: null,
+    against: null,
     sight: null,
     request: 0,
     onlyRequest: false,
@@ -147,6 +151,7 @@ export function toFragment(state: Shared, first = DEFAULTS): string {
   if (endpoint !== null) add('endpoint', endpoint);
   if (state.idle) add('idle', '1');
   if (state.during) add('range', spanText(state.during));
+  if (state.against) add('against', spanText(state.against));
   if (state.sight) add('sight', spanText(state.sight));
   if (state.request > 0) add('request', String(state.request));
   if (state.request > 0 && state.onlyRequest) add('only', '1');
@@ -188,6 +193,7 @@ export function fromFragment(fragment: string, first = DEFAULTS): Shared {
     query: (values.get('q') ?? '').slice(0, QUERY_MAX),
     zoom: zoomOf(values.get('zoom') ?? ''),
     during: spanOf(values.get('range') ?? ''),
+    against: spanOf(values.get('against') ?? ''),
     sight: spanOf(values.get('sight') ?? ''),
     request,
     onlyRequest: request > 0 && flag('only'),

@@ -12,7 +12,10 @@ import { wholeOf } from '../data/whole';
 import { buildDiff, onSides, type Width } from '../diff/build';
 import {
   sideOfRequest,
+  ofRanges,
+  rangesOf,
   type Sides,
+  sidesOfRanges,
   sidesOfRecordings,
   sidesOfRequests,
   slowAndUsual,
@@ -64,6 +67,8 @@ export class Store {
   readonly idle = signal(false);
   /** The part of the time that everything is made of; null: all. */
   readonly during = signal<Span | null>(null);
+  /** The part of the time that it is compared with; null: none is. */
+  readonly against = signal<Span | null>(null);
   /** The part of the time that the timeline shows; null: all. */
   readonly sight = signal<Span | null>(null);
   /** The request that is looked at; 0: none. */
@@ -111,11 +116,14 @@ export class Store {
 
   /** The profile of what is measured. */
   readonly shown = computed(() => {
-    const all = measured(this.profile, this.measure.value, {
-      idle: this.idle.value,
-      during: this.during.value,
-      request: this.onlyRequest.value ? this.request.value : 0,
-    });
+    const of = (during: Span | null) =>
+      measured(this.profile, this.measure.value, {
+        idle: this.idle.value,
+        during,
+        request: this.onlyRequest.value ? this.request.value : 0,
+      });
+    const ranges = this.ranges.value;
+    const all = ranges ? ofRanges(of, ranges) : of(this.during.value);
     const slow = this.slow.value;
     const some = slow ? onSides(all, sideOfRequest(slow)) : all;
     const keys = this.keys.value;
@@ -131,10 +139,14 @@ export class Store {
     const isWall = time === 'wall' || time === 'off' || typeof time === 'object';
     return this.profile.wall && isWall ? 'cause' : 'kind';
   });
+  /** The ranges of the time that are compared; null: none are. */
+  readonly ranges = computed(() =>
+    this.profile.header.compare ? null : rangesOf(this.against.value, this.during.value),
+  );
   /** The slow and the usual requests, if they are compared and there are such. */
   readonly slow = computed(() => {
     const { endpoint } = this.measure.value;
-    if (!this.versus.value || endpoint === null) return null;
+    if (!this.versus.value || endpoint === null || this.ranges.value) return null;
     return slowAndUsual(this.profile, endpoint, this.during.value);
   });
   /** What is compared; null: nothing is. A part of a view has what the whole of it has. */
@@ -142,6 +154,8 @@ export class Store {
     if (this.outer) return this.outer.sides.value;
     const [shown, threads, slow] = [this.shown.value, this.threads.value, this.slow.value];
     const { compare } = this.profile.header;
+    const ranges = this.ranges.value;
+    if (ranges) return sidesOfRanges(shown, threads, ranges);
     if (slow) return sidesOfRequests(shown, threads, slow);
     if (!compare) return null;
     const { endpoint } = this.measure.value;
@@ -204,7 +218,7 @@ export class Store {
   private wanted: number[] = [];
   /** What is zoomed to when the tree is there; empty: nothing. */
   private sought = '';
-  private toldTimer = 0;
+  private toldTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** What is shown before anything is chosen. */
   readonly first: Shared;
@@ -241,6 +255,7 @@ export class Store {
     const samePart =
       shared.idle === this.idle.value &&
       sameSpan(shared.during, this.during.value) &&
+      sameSpan(shared.against, this.against.value) &&
       shared.onlyRequest === this.onlyRequest.value &&
       (!shared.onlyRequest || shared.request === this.request.value);
     const sameTree =
@@ -266,6 +281,7 @@ export class Store {
       if (!sameThreads) choice.value = shared.threads;
       if (!sameMeasure) this.measure.value = measure;
       if (!sameSpan(shared.during, this.during.value)) this.during.value = shared.during;
+      if (!sameSpan(shared.against, this.against.value)) this.against.value = shared.against;
       if (!sameSpan(shared.sight, this.sight.value)) this.sight.value = shared.sight;
       this.idle.value = shared.idle;
       this.request.value = shared.request;
@@ -301,6 +317,7 @@ export class Store {
       query: this.query.value,
       zoom: this.zoomPath(),
       during: this.during.value,
+      against: this.against.value,
       sight: this.sight.value,
       request: this.request.value,
       onlyRequest: this.onlyRequest.value,
@@ -393,8 +410,8 @@ export class Store {
   tell(text: string): void {
     this.said.value = text;
     this.told.value = text;
-    window.clearTimeout(this.toldTimer);
-    this.toldTimer = window.setTimeout(() => (this.told.value = ''), TOLD_MS);
+    clearTimeout(this.toldTimer);
+    this.toldTimer = setTimeout(() => (this.told.value = ''), TOLD_MS);
   }
 
   /** Zooms to the widest frame of what is sought. */
@@ -481,6 +498,22 @@ export class Store {
       this.zoom.value = node;
       this.focused.value = node;
     });
+  }
+
+  /** Chooses a range of the time, or the one that it is compared with. */
+  chooseRange(span: Span | null, isBase: boolean): void {
+    if (isBase) this.against.value = span;
+    else this.during.value = span;
+    if (this.against.value && !this.during.value) {
+      this.tell('Now drag, without Ctrl, across the range to compare with it.');
+    } else if (this.against.value && !this.ranges.value) {
+      this.tell('The ranges overlap: choose two that do not.');
+    }
+  }
+
+  stopComparing(): void {
+    this.versus.value = false;
+    this.against.value = null;
   }
 
   /** Back to where the last zoom was made, else all the way out. False if there is no zoom. */

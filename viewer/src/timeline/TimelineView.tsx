@@ -280,7 +280,8 @@ function pointerOf(controller: TimelineController) {
       const dragged = controller.dragged.peek();
       controller.dragged.value = null;
       if (drag.far) {
-        if (dragged && dragged.to > dragged.from) store.during.value = dragged;
+        const isBase = (event.ctrlKey || event.metaKey) && !store.profile.header.compare;
+        if (dragged && dragged.to > dragged.from) store.chooseRange(dragged, isBase);
         return;
       }
       const hit = controller.hitAt(event.clientX, event.clientY);

@@ -175,6 +175,7 @@ export function show(store: Store, view: View): void {
 /** Compares the slow requests of the endpoint that is chosen with its usual ones, or stops that. */
 export function slowAgainstUsual(store: Store, endpoint = store.measure.value.endpoint): void {
   if (store.profile.header.compare) return;
+  if (store.ranges.value) return store.stopComparing();
   if (store.versus.value && endpoint === store.measure.value.endpoint) {
     store.versus.value = false;
     return;

@@ -16,6 +16,7 @@ import {
   STOP_COLOURS,
   STOP_WORDS,
 } from '../flame/causes';
+import { rangeWords } from '../diff/DiffBar';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { Lost } from '../ui/Lost';
@@ -213,7 +214,21 @@ function OverTime({ store }: { store: Store }) {
   return (
     <section aria-labelledby="overtime">
       <h2 id="overtime">Over time</h2>
-      <p class="weak">Drag across a chart to select a time range. It applies to all views.</p>
+      <p class="weak">
+        Drag across a chart to select a time range. It applies to all views. Ctrl and drag selects a
+        second range, A, to compare it with.
+      </p>
+      {store.ranges.value && (
+        <p class="actions">
+          {rangeWords(store.ranges.value)}
+          <button type="button" onClick={() => store.go('flame')}>
+            Flame graph of the differences
+          </button>
+          <button type="button" onClick={() => store.stopComparing()}>
+            Stop comparing
+          </button>
+        </p>
+      )}
       {header.wall && (
         <>
           {hasEndpoints && (

@@ -18,6 +18,7 @@ describe('the address', () => {
       query: '/a=b&c#é/',
       zoom: [3, 1, 4],
       during: { from: 1_000_000, to: 2_500_000_000 },
+      against: { from: 3_000_000_000, to: 4_000_000_000 },
       sight: { from: 0, to: 7_000 },
       request: 12,
       onlyRequest: true,

@@ -1,5 +1,6 @@
-//! Costly calls: the application's methods that most processor time is spent in or below, where it
-//! splits into so many parts of a library, or of the application, that none of them is large.
+//! Costly calls: the application's methods that most processor time is spent in or below, where a
+//! library that they call splits it into so many parts that none of them is large. What splits into
+//! methods of the application is its work, and no single change makes that cheaper.
 
 use super::{bound, files, libraries, no_cpu, queries};
 use crate::evidence::Facts;
@@ -15,10 +16,6 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
-/// The same where the application's own methods spend it, each a little.
-const SPREAD: f64 = 0.25;
-/// Above it, the method is what the program does as a whole.
-const NEARLY_ALL: f64 = 0.9;
 const MOST: usize = 2;
 /// A place with so much of its time told by other findings is not told again.
 const TOLD: f64 = 0.8;
@@ -41,7 +38,7 @@ struct Seen {
 struct Told {
     place: Place,
     /// The library's method that most of it is in, and that part.
-    called: Option<(MethodId, f64)>,
+    called: (MethodId, f64),
     share: Share,
     node: NodeId,
 }
@@ -60,7 +57,7 @@ pub(super) fn told(facts: &Facts<'_>) -> Vec<bool> {
     let calls = OwnCalls::new(facts.profile, &facts.program_cpu);
     let found = costly(facts, &calls);
     let mut told = vec![false; facts.profile.tree().len()];
-    for it in found.iter().filter(|it| it.called.is_some()) {
+    for it in &found {
         for (node, called) in calls.nodes_of(&it.place) {
             if let Some(told) = told.get_mut(node as usize) {
                 *told = called.is_some();
@@ -92,10 +89,10 @@ fn costly(facts: &Facts<'_>, calls: &OwnCalls) -> Vec<Told> {
         }
         let seen = Seen::of(facts, calls, &place, is_told);
         let all_ns = place.weight.sum.max(1) as f64;
-        let called = seen.called(all_ns);
-        let is_all = place.weight.share(&facts.program_total) >= NEARLY_ALL;
-        let is_worth = called.is_some() || (share.value >= SPREAD && !is_all);
-        if is_worth && (seen.told_ns as f64) < TOLD * all_ns {
+        let Some(called) = seen.called(all_ns) else {
+            continue;
+        };
+        if (seen.told_ns as f64) < TOLD * all_ns {
             found.push(Told {
                 place,
                 called,
@@ -146,17 +143,14 @@ fn finding(facts: &Facts<'_>, calls: &OwnCalls, told: &Told) -> Finding {
         share,
         node,
     } = told;
-    let (called, share, node) = (*called, share.clone(), *node);
+    let ((method, part), share, node) = (*called, share.clone(), *node);
     let name = facts.stacks.name(place.method);
-    let in_what = match called {
-        Some((method, part)) => format!(
-            "{name}, {} of it in {}{}",
-            percent(part),
-            facts.stacks.name(method),
-            library(facts, method)
-        ),
-        None => format!("{name} and the methods that it calls"),
-    };
+    let in_what = format!(
+        "{name}, {} of it in {}{}",
+        percent(part),
+        facts.stacks.name(method),
+        library(facts, method)
+    );
     let endpoints = endpoints(facts, calls, place);
     let names: Vec<String> = endpoints.iter().map(|(name, _)| name.clone()).collect();
     let whose = match names.is_empty() {
@@ -188,8 +182,8 @@ fn finding(facts: &Facts<'_>, calls: &OwnCalls, told: &Told) -> Finding {
             },
             stack: facts.stacks.shown(node),
         }],
-        remedy: remedy(facts, &name, called.map(|(method, _)| method)),
-        sure: match is_time && called.is_some() {
+        remedy: remedy(facts, &name, method),
+        sure: match is_time {
             true => Sure::High,
             false => Sure::Medium,
         },
@@ -200,21 +194,13 @@ fn finding(facts: &Facts<'_>, calls: &OwnCalls, told: &Told) -> Finding {
     }
 }
 
-fn remedy(facts: &Facts<'_>, name: &str, called: Option<MethodId>) -> String {
-    let name = short(name);
-    match called {
-        Some(method) => {
-            let called = facts.stacks.name(method);
-            format!(
-                "call {} less often in {name} (once for many, keep its results), or ask it for \
-                 less",
-                short(&called),
-            )
-        }
-        None => {
-            format!("see in the flame graph what {name} calls: do less of it, or keep its results")
-        }
-    }
+fn remedy(facts: &Facts<'_>, name: &str, called: MethodId) -> String {
+    let called = facts.stacks.name(called);
+    format!(
+        "call {} less often in {} (once for many, keep its results), or ask it for less",
+        short(&called),
+        short(name)
+    )
 }
 
 /// The library of a method that is called, in brackets, unless it is the JDK.
@@ -333,25 +319,15 @@ mod tests {
     }
 
     #[test]
-    fn spread_work_is_told_unless_it_is_all_of_it() {
-        for (others, expected) in [(40, 1), (0, 0)] {
-            let mut art = Art::default();
-            for part in 0..20 {
-                let inner = "java.util.Random.nextInt";
-                let stack = format!("{inner};app.M{part}.run;app.Orders.handle;app.Main.run");
-                art.cpu("w", "", &stack, 10, 3);
-            }
-            for part in 0..others {
-                art.cpu("w", "", &format!("app.N{part}.run;app.Main.run"), 10, 1);
-            }
-            let found = art.found(check);
-            assert_eq!(found.len(), expected, "{found:?}");
-            let tells = |it: &Finding| {
-                it.what
-                    .ends_with("app.Orders.handle and the methods that it calls")
-            };
-            assert!(found.iter().all(tells), "{found:?}");
+    fn work_spread_over_own_methods_is_no_costly_call() {
+        let mut art = Art::default();
+        for part in 0..20 {
+            let inner = "java.util.Random.nextInt";
+            let stack = format!("{inner};app.M{part}.run;app.Orders.handle;app.Main.run");
+            art.cpu("w", "", &stack, 10, 3);
         }
+        art.cpu("w", "", "app.Other.run;app.Main.run", 40, 10);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]
