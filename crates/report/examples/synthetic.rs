@@ -124,7 +124,7 @@ impl Request {
             endpoint: Some("POST /orders".to_owned()),
             threads: None,
             focus: Some(("lock".to_owned(), "com.example.shop.Stock".to_owned())),
-            lost_ns: Some(4_000_000_000),
+            cost: "4.00 s".to_owned(),
             bar: Some(1.0),
         }
     }

@@ -129,11 +129,18 @@ fn part(text: &mut String, label: &str, what: &str) {
     wrapped(text, &label, NUMBER + LABEL, what);
 }
 
+/// What findings are compared by: the time lost, or the same part of samples that only count.
+fn size(finding: &Finding) -> Option<f64> {
+    let is_counted = finding.share.samples > 0 && finding.share.ns == 0;
+    let is_known = finding.lost_ns().is_some() || is_counted;
+    (is_known && finding.weight > 0.0 && finding.weight < f64::MAX).then_some(finding.weight)
+}
+
 /// The findings as the page shows them.
 #[must_use]
 pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
-    let lost = explanation.findings.iter().filter_map(Finding::lost_ns);
-    let most_ns = lost.max().unwrap_or(0).max(1);
+    let sizes = explanation.findings.iter().filter_map(size);
+    let most = sizes.fold(f64::MIN_POSITIVE, f64::max);
     let found = explanation.findings.iter().map(|finding| {
         let first = finding.evidence.first();
         let view = first.map(|evidence| &evidence.view);
@@ -149,8 +156,11 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
             endpoint: view.and_then(|view| view.endpoint.clone()),
             threads: view.and_then(|view| view.threads.clone()),
             focus: focus.map(|(sort, name)| (sort.to_owned(), name.to_owned())),
-            lost_ns: finding.lost_ns(),
-            bar: finding.lost_ns().map(|ns| ns as f64 / most_ns as f64),
+            cost: match finding.lost_ns() {
+                Some(ns) => duration(ns),
+                None => percent(finding.share.value),
+            },
+            bar: size(finding).map(|size| size / most),
         }
     });
     found.collect()
@@ -429,11 +439,15 @@ mod tests {
         grows.evidence[0].view.measure = Measure::Alive;
         let mut half = explained.findings[0].clone();
         half.weight = 0.5;
-        explained.findings.extend([half, grows]);
+        let mut counted = half.clone();
+        counted.share.ns = 0;
+        explained.findings.extend([half, grows, counted]);
         let found = page_findings(&explained);
         let bars: Vec<_> = found.iter().map(|it| it.bar).collect();
-        assert_eq!(bars, [Some(1.0), Some(0.5), None], "bytes are no time");
-        assert_eq!(found[1].lost_ns, Some(500_000_000));
+        let expected = [Some(1.0), Some(0.5), None, Some(0.5)];
+        assert_eq!(bars, expected, "bytes are no time");
+        let costs: Vec<_> = found.iter().map(|it| it.cost.as_str()).collect();
+        assert_eq!(costs, ["1.00 s", "500 ms", "40.0 %", "40.0 %"]);
         let lock = ("lock".to_owned(), "a.Lock".to_owned());
         assert_eq!(found[0].focus, Some(lock));
         assert!(in_short(&explained).starts_with("- 1.00 s: GET /a waits"));

@@ -1,7 +1,6 @@
 // Findings of `dwell explain` that are in the page: whoever wrote the page may have put some in.
 import type { Shared, View } from '../state/fragment';
 import { ALL_THREADS, poolOf, type ThreadChoice } from '../tree/select';
-import { duration } from './format';
 import type { Time } from './measure';
 import { plain } from './plain';
 import type { Header } from './profile';
@@ -22,9 +21,9 @@ export interface RawFinding {
   threads?: string | null;
   /** What it is about, by the name that the recording has. */
   focus?: { sort: 'method' | 'lock' | 'class'; name: string } | null;
-  /** The time that is lost; null: it is not about time. */
-  lostNs?: number | null;
-  /** The same, of what the most costly one loses. */
+  /** The time that is lost, or its share where it is not about time. */
+  cost?: string;
+  /** The same, of what the most costly one loses; null: they cannot be compared. */
   bar?: number | null;
 }
 
@@ -39,10 +38,10 @@ export interface Place {
 export interface Finding extends Pick<RawFinding, 'what' | 'share' | 'evidence' | 'remedy'>, Place {
   sure: string;
   cause: string;
-  /** The time that is lost, in words; empty: it is not about time. */
-  lost: string;
-  /** From 0 to 1: of what the most costly one loses. */
-  bar: number;
+  /** The time that is lost, or its share where it is not about time. */
+  cost: string;
+  /** From 0 to 1: of what the most costly one loses; null: they cannot be compared. */
+  bar: number | null;
 }
 
 /** The findings with the place where the page shows them. */
@@ -57,8 +56,8 @@ export function findingsOf(header: Header): Finding[] {
       remedy: plain(raw.remedy),
       sure: raw.sure === '' ? '' : `Confidence: ${plain(raw.sure)}`,
       cause: raw.measure === 'cpu' ? 'running' : cause,
-      lost: raw.lostNs ? duration(raw.lostNs) : '',
-      bar: Math.min(1, Math.max(0, raw.bar ?? 0)),
+      cost: plain(raw.cost ?? ''),
+      bar: typeof raw.bar === 'number' ? Math.min(1, Math.max(0, raw.bar)) : null,
     };
   });
 }

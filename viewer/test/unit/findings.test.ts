@@ -1,7 +1,6 @@
 // Findings, and the places that they lead to.
 import { describe, expect, it } from 'vitest';
 import { findingsOf, type RawFinding } from '../../src/data/findings';
-import { duration } from '../../src/data/format';
 import { DEFAULTS } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
 import { profileOf } from './art';
@@ -35,10 +34,12 @@ async function built(store: Store): Promise<void> {
 }
 
 describe('findings', () => {
-  it('have the time that is lost, and a bar of it', () => {
-    const { lost, bar } = findingOf({ lostNs: 27e9, bar: 0.5 });
-    expect([lost, bar]).toEqual([duration(27e9), 0.5]);
-    expect(findingOf({})).toMatchObject({ lost: '', bar: 0 });
+  it('have what they cost, and a bar where that can be compared', () => {
+    expect(findingOf({ cost: '27.0 s', bar: 0.5 })).toMatchObject({ cost: '27.0 s', bar: 0.5 });
+    expect(findingOf({ cost: '69.0 %', bar: null })).toMatchObject({ cost: '69.0 %', bar: null });
+    // Whoever wrote the page may have put anything in.
+    expect(findingOf({ cost: 'a\u202eb', bar: 7 })).toMatchObject({ bar: 1 });
+    expect(findingOf({ cost: 'a\u202eb' }).cost).not.toContain('\u202e');
   });
 
   it('about a lock lead to that lock', () => {

@@ -162,10 +162,14 @@ fn finding(facts: &Facts<'_>, calls: &OwnCalls, told: &Told) -> Finding {
         _ => String::new(),
     };
     let is_time = facts.has_cpu_time();
+    let verb = match is_time {
+        true => "is spent",
+        false => "are",
+    };
     Finding {
         rule: "",
         what: format!(
-            "{} of {} is spent in {in_what}{whose}{each}",
+            "{} of {} {verb} in {in_what}{whose}{each}",
             percent(share.value),
             facts.cpu_name()
         ),
@@ -316,6 +320,16 @@ mod tests {
         art.cpu("w", "", regex, 50, 10);
         art.cpu("w", "", "app.Other.run", 50, 10);
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn samples_that_only_count_are_no_time() {
+        let mut art = service(36);
+        art.builder.unit = dwell_profile::Unit::Samples;
+        let found = art.found(check);
+        let what = "36 % of the samples are in app.Orders.price";
+        assert!(found[0].what.starts_with(what), "{found:?}");
+        assert_eq!(found[0].sure, Sure::Medium);
     }
 
     #[test]

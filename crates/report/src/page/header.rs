@@ -93,7 +93,7 @@ fn finding(finding: &Finding) -> Value {
         "endpoint": finding.endpoint,
         "threads": finding.threads,
         "focus": finding.focus.as_ref().map(|(sort, name)| json!({ "sort": sort, "name": name })),
-        "lostNs": finding.lost_ns,
+        "cost": finding.cost,
         "bar": finding.bar,
     })
 }

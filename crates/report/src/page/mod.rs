@@ -72,9 +72,9 @@ pub struct Finding {
     pub threads: Option<String>,
     /// `method`, `lock` or `class`, and the name of the one that it is about.
     pub focus: Option<(String, String)>,
-    /// The time that is lost; `None`: it is not about time.
-    pub lost_ns: Option<u64>,
-    /// The same, as a part of what the most costly one loses.
+    /// The time that is lost, or, where it is not about time, its share.
+    pub cost: String,
+    /// What it costs, as a part of what the most costly one does; `None`: they cannot be compared.
     pub bar: Option<f64>,
 }
 
