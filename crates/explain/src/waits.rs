@@ -185,8 +185,8 @@ impl Wait {
 
     /// How often it was seen.
     pub(crate) fn seen(&self) -> String {
-        let looks = plural(self.weight.samples, "look");
-        format!("seen in {looks}, {}", plural(self.events, "wait"))
+        let samples = plural(self.weight.samples, "sample");
+        format!("{samples} of {}", plural(self.events, "wait"))
     }
 }
 

@@ -79,7 +79,7 @@ export function TimelineView({ store }: { store: Store }) {
 
 /** By itself, so that nothing else is made anew while it changes with every frame. */
 function InSight({ controller }: { controller: TimelineController }) {
-  return <>{duration(length(controller.sight.value))} in sight</>;
+  return <>showing {duration(length(controller.sight.value))}</>;
 }
 
 function length({ from, to }: Span): number {

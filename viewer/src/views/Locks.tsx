@@ -204,8 +204,8 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
 function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
   return (
     <section aria-labelledby="edges">
-      <h2 id="edges">Who waits for whom</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Who waits for whom">
+      <h2 id="edges">Waiters and holders</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Waiters and holders">
         <table class="rows edges">
           <thead>
             <tr>
@@ -260,7 +260,9 @@ function Chains({ chains, weight }: { chains: readonly Chain[]; weight: number }
             {chains.slice(0, CHAINS_MAX).map((chain, i) => (
               <tr key={i}>
                 <th scope="row">{inARow(chain)}</th>
-                <td class="text">{chain.end === '' ? 'not seen' : plain(causeWords(chain.end))}</td>
+                <td class="text">
+                  {chain.end === '' ? 'not sampled' : plain(causeWords(chain.end))}
+                </td>
                 <td>{duration(chain.weight)}</td>
                 <td>{percent(chain.weight / (weight || 1))}</td>
                 <td>{count(chain.looks)}</td>

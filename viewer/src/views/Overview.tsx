@@ -378,11 +378,11 @@ function Causes({ store }: { store: Store }) {
     wall.causes.map(({ cause, error, busyError }) => [cause, withIdle ? error : busyError]),
   );
   const isWhole = Math.abs(all - (withIdle ? wall.ns : wall.busyNs)) < 1e-6 * all;
-  const besides = idle.value && !withIdle ? ' besides idle time' : ' in all';
+  const besides = idle.value && !withIdle ? ', idle time excluded' : '';
   return (
     <section aria-labelledby="causes">
       <h2 id="causes">
-        What {platformOf(profile.header.info.jvmName).threads} did, {duration(all)}
+        What {platformOf(profile.header.info.jvmName).threads} did: {duration(all)}
         {besides}
       </h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Causes">

@@ -67,8 +67,8 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "memory grows: {class} that {by} makes is not cleared away, {:.1} MiB in {seconds:.0} \
-             s, {} of what stays",
+            "memory grows: {class} allocated in {by} is never collected, {:.1} MiB in {seconds:.0} \
+             s, {} of surviving bytes",
             mib(stack.alive.bytes.sum),
             percent(share.value)
         ),
@@ -88,9 +88,9 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
             stack: frames.take(SHOWN).cloned().collect(),
         }],
         remedy: format!(
-            "look where what {by} makes is put, and take it out again, or bound it (by number, \
-             size or age); compare two looks with dwell dump and dwell diff -e live, and take a \
-             heap dump to see what holds it"
+            "find where what {by} allocates is stored and remove it, or bound it (by number, size or \
+             age); compare two snapshots with dwell dump and dwell diff -e live, and take a heap \
+             dump to see what holds it"
         ),
         sure: Sure::Medium,
         because: "a cache that is still being filled looks the same".to_owned(),
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         let what = &found[0].what;
         assert!(
-            what.contains("Sessions.add makes") && what.contains("30.0 MiB in 30 s"),
+            what.contains("allocated in Sessions.add") && what.contains("30.0 MiB in 30 s"),
             "{what}"
         );
         assert_eq!(found[0].evidence[0].stack.len(), 3);

@@ -85,7 +85,7 @@ impl Shown {
 
     const fn because(self) -> &'static str {
         match self {
-            Shown::Request => "its threads were seen waiting for this socket with the request",
+            Shown::Request => "samples show its threads waiting for this socket within the request",
             Shown::Long => {
                 "most of it is in waits of 50 ms and longer; no requests are marked, so who waits \
                  for this is not known, and a thread that listens for news waits so, too"
@@ -100,12 +100,12 @@ impl Shown {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {whom} is slow; ask it less in {place} (cache its answers, many at \
-                 once), beside other work, and over a connection that is kept open"
+                "see why {whom} is slow; call it less often in {place} (cache, batch), in parallel, \
+                 over keep-alive connections"
             ),
             Shown::Often => format!(
-                "each answer comes soon: ask {whom} less often in {place} (cache its answers, \
-                 many at once), or beside other work"
+                "each answer comes soon: call {whom} less often in {place} (cache, batch), or in \
+                 parallel"
             ),
         }
     }
