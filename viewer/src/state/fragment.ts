@@ -145,6 +145,9 @@ export function toFragment(state: Shared, first = DEFAULTS): string {
   if (state.split !== 'none') add('split', state.split);
   if (state.byLine) add('lines', '1');
   if (state.threads.kind === 'one') add('thread', String(state.threads.thread));
+  if (state.threads.kind === 'some') {
+    add('threads', state.threads.threads.slice(0, ZOOM_MAX).join('.'));
+  }
   if (state.threads.kind === 'pool') add('pool', state.threads.pool);
   const { time, endpoint } = state.measure;
   if (textOf(time) !== textOf(first.measure.time)) add('time', textOf(time));
@@ -212,6 +215,8 @@ export function fromFragment(fragment: string, first = DEFAULTS): Shared {
 function threadsOf(values: Map<string, string>): ThreadChoice {
   const pool = values.get('pool');
   if (pool !== undefined) return { kind: 'pool', pool };
+  const some = zoomOf(values.get('threads') ?? '');
+  if (some.length > 1) return { kind: 'some', threads: some };
   const thread = natural(values.get('thread') ?? '');
   return thread === null ? { kind: 'all' } : { kind: 'one', thread };
 }

@@ -26,6 +26,7 @@ import { HelpDialog } from './HelpDialog';
 import { Legend } from './Legend';
 import { PackageLegend } from './PackageLegend';
 import { PANEL_ID, tabId, Tabs } from './Tabs';
+import { ThreadsDialog } from './ThreadsDialog';
 import { Toolbar } from './Toolbar';
 import { Transforms } from './Transforms';
 
@@ -70,6 +71,7 @@ export function App({ store }: { store: Store }) {
       </div>
       <HelpDialog />
       <FrameDialog store={store} />
+      <ThreadsDialog store={store} />
       <FrameMenu />
       {store.told.value !== '' && <div class="told-all">{store.told.value}</div>}
     </>

@@ -16,7 +16,7 @@ export interface Command {
 
 const OF_STACKS: readonly View[] = ['flame', 'table', 'tree'];
 
-export type DialogName = 'help' | 'frame';
+export type DialogName = 'help' | 'frame' | 'threads';
 
 export const openDialog = signal<DialogName | null>(null);
 /** The frame that its dialog is about; -1: the one that has the focus. */

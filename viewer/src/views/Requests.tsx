@@ -32,7 +32,7 @@ const COLUMNS: readonly [SortBy, string][] = [
   ['p95', 'p95'],
   ['p99', 'p99'],
   ['longest', 'Longest'],
-  ['total', 'Sum'],
+  ['total', 'Total'],
 ];
 
 export function Requests({ store }: { store: Store }) {

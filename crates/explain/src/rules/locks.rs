@@ -274,8 +274,8 @@ fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
         ),
         _ => format!(
             "do not wait inside the lock: {} waits while it is held; take the lock in {place} only \
-             for the change of shared data, before or after that wait, or batch the work done under \
-             the lock",
+             for the change of shared data, before or after that wait, or batch the work done \
+             under the lock",
             inner.as_deref().unwrap_or(place)
         ),
     }

@@ -100,8 +100,8 @@ impl Shown {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {whom} is slow; call it less often in {place} (cache, batch), in parallel, \
-                 over keep-alive connections"
+                "see why {whom} is slow; call it less often in {place} (cache, batch), in \
+                 parallel, over keep-alive connections"
             ),
             Shown::Often => format!(
                 "each answer comes soon: call {whom} less often in {place} (cache, batch), or in \
