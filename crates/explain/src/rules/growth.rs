@@ -88,8 +88,8 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
             stack: frames.take(SHOWN).cloned().collect(),
         }],
         remedy: format!(
-            "find where what {by} allocates is stored and remove it, or bound it (by number, size or \
-             age); compare two snapshots with dwell dump and dwell diff -e live, and take a heap \
+            "find where what {by} allocates is stored and remove it, or bound it (by number, size \
+             or age); compare two snapshots with dwell dump and dwell diff -e live, and take a heap \
              dump to see what holds it"
         ),
         sure: Sure::Medium,
