@@ -89,8 +89,8 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
         }],
         remedy: format!(
             "find where what {by} allocates is stored and remove it, or bound it (by number, size \
-             or age); compare two snapshots with dwell dump and dwell diff -e live, and take a heap \
-             dump to see what holds it"
+             or age); compare two snapshots with dwell dump and dwell diff -e live, and take a \
+             heap dump to see what holds it"
         ),
         sure: Sure::Medium,
         because: "a cache that is still being filled looks the same".to_owned(),
