@@ -4,6 +4,7 @@
 
 use crate::stacks::is_of_framework;
 use dwell_profile::{NameId, Profile, is_of_platform};
+use std::collections::BTreeSet;
 
 /// Libraries that programs call, besides frameworks, by the beginnings of their packages.
 const LIBRARIES: &[&str] = &[
@@ -70,7 +71,8 @@ const OWNERS: [&str; 8] = [
 struct Application {
     /// The beginning of its packages; empty: its classes have none.
     package: Option<String>,
-    library: Option<NameId>,
+    /// Its jar, or the folders of classes in that.
+    libraries: Vec<NameId>,
 }
 
 /// For each method whether its class is the application's own.
@@ -104,7 +106,7 @@ impl Application {
             }
         };
         // A jar may have its libraries inside.
-        let is_in_jar = self.library.is_some() && self.library == library;
+        let is_in_jar = library.is_some_and(|library| self.libraries.contains(&library));
         has_start || (is_in_jar && !is_of_library(class))
     }
 }
@@ -121,10 +123,10 @@ fn application(profile: &Profile) -> Option<Application> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("!/"))
         };
         let libraries = profile.methods().iter().filter_map(|it| it.library);
-        let library = libraries.into_iter().find(is_of_jar)?;
+        let libraries: BTreeSet<NameId> = libraries.filter(is_of_jar).collect();
         return Some(Application {
             package: None,
-            library: Some(library),
+            libraries: libraries.into_iter().collect(),
         });
     }
     // A module's main class.
@@ -136,7 +138,10 @@ fn application(profile: &Profile) -> Option<Application> {
     let of_main = of_main.find(|method| names.text(method.class) == main);
     Some(Application {
         package: Some(beginning(main)),
-        library: of_main.and_then(|method| method.library),
+        libraries: of_main
+            .and_then(|method| method.library)
+            .into_iter()
+            .collect(),
     })
 }
 
@@ -193,6 +198,17 @@ mod tests {
         assert_eq!(own("com.acme.shop.Main --port 80", &classes), expected);
         let of_jar = ["com.acme.shop.Main", "net.other.Tool"];
         assert_eq!(own("/opt/x/shop.jar", &classes), of_jar);
+    }
+
+    #[test]
+    fn own_classes_are_in_a_folder_of_a_jar_with_jars() {
+        let classes = [
+            ("org.springframework.boot.loader.Launcher", "app.jar"),
+            ("shop.Orders", "app.jar!/BOOT-INF/classes"),
+            ("net.lib.Part", "lib.jar"),
+            ("shop.Old", "app.jar.old"),
+        ];
+        assert_eq!(own("app.jar", &classes), ["shop.Orders"]);
     }
 
     #[test]
