@@ -443,7 +443,7 @@ function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
 }
 
 /** The same by group of threads. */
-function Groups({ store }: { store: Store }) {
+export function Groups({ store }: { store: Store }) {
   const { profile } = store;
   const causes = causesOf(profile);
   const rows = useComputed(() => {

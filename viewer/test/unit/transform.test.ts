@@ -229,6 +229,7 @@ describe('names of generated classes', () => {
       ['a.B$$Lambda$14/1234567', 'a.B (lambda)'],
       ['a.B$$Lambda.0x0000000034046a28', 'a.B (lambda)'],
       ['a.B$$Lambda.1800031768', 'a.B (lambda)'],
+      ['a.B$$Lambda$95+0x00007f54d4120a40.1611241809', 'a.B (lambda)'],
       ['java.lang.invoke.LambdaForm$MH.0x00ab', 'java.lang.invoke.LambdaForm$MH'],
       ['a.B$$Lambda', 'a.B (lambda)'],
       ['a.B$$EnhancerBySpringCGLIB$$3f2a', 'a.B (generated)'],
