@@ -198,3 +198,33 @@ describe('the page of two recordings', () => {
     await close();
   });
 });
+
+describe('two ranges of one recording', () => {
+  it('are dragged out, the first one with Ctrl, and compared', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '' });
+    const strip = page.locator('.strip canvas').first();
+    await strip.scrollIntoViewIfNeeded();
+    const box = (await strip.boundingBox())!;
+    const drag = async (from: number, to: number) => {
+      await page.mouse.move(box.x + box.width * from, box.y + 20);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * to, box.y + 30, { steps: 3 });
+      await page.mouse.up();
+    };
+    await page.keyboard.down('Control');
+    await drag(0.1, 0.4);
+    await page.keyboard.up('Control');
+    await expect.poll(() => page.innerText('#said')).toContain('without Ctrl');
+    await drag(0.6, 0.9);
+    await ready(page);
+    expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+&against=\d+-\d+$/);
+    await page.click('button:has-text("Flame graph of the differences")');
+    await ready(page);
+    expect(await page.innerText('.diff-bar')).toMatch(/A .* to .*, B .* to .*per second/);
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('x');
+    await ready(page);
+    expect(await page.locator('.diff-bar').count()).toBe(0);
+    await close();
+  });
+});
