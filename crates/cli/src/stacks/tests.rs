@@ -169,7 +169,7 @@ fn threads_of_the_jvm_are_left_out_unless_native() {
         told.contains("\"Finalizer\" #8"),
         "the application's frames: {told}"
     );
-    let note = "2 threads of the JVM itself left out; --native shows them.";
+    let note = "2 threads are the JVM's own, and not shown.";
     assert!(told.contains(note), "{told}");
     let all = Stacks {
         native: true,

@@ -55,10 +55,10 @@ pub fn whole(jvm: &Jvm, dump: &Dump, args: &Stacks) -> String {
     deadlocks(&mut text, dump);
     let left_out = dump.threads.iter().filter(|it| !is_shown(it)).count();
     if left_out > 0 {
-        let s = if left_out == 1 { "" } else { "s" };
+        let are = if left_out == 1 { " is" } else { "s are" };
         let _ = writeln!(
             text,
-            "\n{left_out} thread{s} of the JVM itself left out; --native shows them."
+            "\n{left_out} thread{are} the JVM's own, and not shown."
         );
     }
     if dump.more_virtual {

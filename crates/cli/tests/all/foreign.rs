@@ -60,7 +60,7 @@ fn a_recording_of_the_jdk_is_reported_converted_explained_and_compared() {
         "cpu-starvation: the recording has no wall time",
         "warm-up: the recording ",
     ] {
-        let lacks = format!("cannot say: {lacks}");
+        let lacks = format!("not enough data: {lacks}");
         assert!(explained.contains(&lacks), "{explained}");
     }
     let differences = place
