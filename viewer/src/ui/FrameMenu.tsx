@@ -2,9 +2,12 @@
 import { signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { shortened } from '../data/plain';
+import type { Profile } from '../data/profile';
 import type { Store } from '../state/store';
+import type { Keys } from '../tree/keys';
 import { frameKey, openDialog } from './commands';
 import { copy, stackText } from './copy';
+import { ideLink, ideSetting } from './ide';
 
 const NAME_MAX = 60;
 const EDGE = 4;
@@ -102,6 +105,28 @@ function Menu({ chosen }: { chosen: Chosen }) {
   );
 }
 
+/** Opens the method in the editor that is set, if one is and the method has a source. */
+function inEditor(store: Store, key: number): [string, () => void][] {
+  const keys = store.keys.value;
+  const className = keys.originals(key) || keys.className(key);
+  const link = ideLink(
+    ideSetting.value,
+    className,
+    keys.line(key) || lineOf(store.profile, keys, key),
+  );
+  return link === '' ? [] : [['Open in IDE', () => void (location.href = link)]];
+}
+
+/** A line of a method that the recording has: the smallest one is next to its beginning. */
+function lineOf({ frames }: Profile, keys: Keys, key: number): number {
+  let least = 0;
+  for (let frame = 0; frame < frames.line.length; frame++) {
+    const line = frames.line[frame]!;
+    if (keys.ofFrame[frame] === key && line > 0 && (least === 0 || line < least)) least = line;
+  }
+  return least;
+}
+
 function entriesOf({ store, key, node }: Chosen): [label: string, run: () => void][] {
   const keys = store.keys.value;
   const name = keys.methodLabel(key);
@@ -118,6 +143,7 @@ function entriesOf({ store, key, node }: Chosen): [label: string, run: () => voi
         openDialog.value = 'frame';
       },
     ],
+    ...inEditor(store, key),
     ['Copy name', () => void copy(store, 'the name', keys.label(key))],
   ];
   if (tree && node > 0 && node < tree.size) {
