@@ -41,19 +41,10 @@ pub(crate) struct OwnCalls {
 }
 
 impl OwnCalls {
+    /// The calls that these weights, by node, were spent in.
     pub(crate) fn new(profile: &Profile, weights: &[Weight]) -> OwnCalls {
         let own = own_methods(profile);
-        let calls = OwnCalls::of(profile, weights, |method| {
-            own.get(method as usize) == Some(&true)
-        });
-        match calls.calls.len() > 1 {
-            true => calls,
-            // A program of the JDK's own.
-            false => OwnCalls::of(profile, weights, |_| true),
-        }
-    }
-
-    fn of(profile: &Profile, weights: &[Weight], is_own: impl Fn(MethodId) -> bool) -> OwnCalls {
+        let is_own = |method: MethodId| own.get(method as usize) == Some(&true);
         let tree = profile.tree();
         let root = Call {
             parent: 0,
@@ -286,20 +277,5 @@ mod tests {
             ("app.Main.run", 20),
         ]);
         assert_eq!(found, told(&[("app.T.walk", 200)]));
-    }
-
-    #[test]
-    fn program_of_the_jdk_has_places_too() {
-        let found = places(&[
-            (
-                "java.util.A.x;com.sun.tools.javac.Attr.visit;com.sun.tools.javac.Main.run",
-                400,
-            ),
-            (
-                "java.util.B.y;com.sun.tools.javac.Attr.visit;com.sun.tools.javac.Main.run",
-                50,
-            ),
-        ]);
-        assert_eq!(found, told(&[("java.util.A.x", 400)]));
     }
 }

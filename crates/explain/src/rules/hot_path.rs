@@ -159,9 +159,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
     let mut places: BTreeMap<MethodId, Spent> = BTreeMap::new();
     let stacks = &facts.stacks;
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        let node = node as NodeId;
-        if weight.samples == 0 || !stacks.is_of_program(node) {
+    let seen = || {
+        let nodes = facts.program_cpu.iter().zip(0..);
+        nodes.filter(|(weight, _)| weight.samples > 0)
+    };
+    // A program of the JDK's own, such as javac, has no other methods to name.
+    let is_of_jdk = !seen().any(|(_, node)| stacks.is_of_program(node));
+    for (weight, node) in seen() {
+        if !is_of_jdk && !stacks.is_of_program(node) {
             continue;
         }
         let Some(place) = stacks.place(node) else {
@@ -443,6 +448,23 @@ mod tests {
             let evidence = &art.found(check)[0].evidence[0].text;
             assert!(evidence.contains(expected), "{evidence}");
         }
+    }
+
+    #[test]
+    fn program_of_the_jdk_has_a_hot_path() {
+        let javac = "com.sun.tools.javac.comp.Attr.visit;com.sun.tools.javac.Main.run";
+        let mut art = Art::default();
+        art.cpu("main", "", javac, 60, 10);
+        let found = art.found(check);
+        let what = "100 % of the CPU time is spent in com.sun.tools.javac.comp.Attr.visit";
+        assert!(found[0].what.starts_with(what), "{found:?}");
+        // In an application, what the JDK does on its own is not the application's.
+        art.cpu("main", "", "app.Main.run", 20, 10);
+        let found = art.found(check);
+        assert!(
+            found.iter().all(|it| !it.what.contains("javac")),
+            "{found:?}"
+        );
     }
 
     #[test]
