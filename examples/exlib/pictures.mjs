@@ -15,6 +15,7 @@ const HANDLER = 'io.dwell.demo.server.EndpointHandler.handle';
 /** Name, page, what the address has after #, width, height, and what is done before. */
 const PICTURES = [
   ['overview', page, '', 1300, 800],
+  ['flame', page, 'view=flame', 1300, 700, point],
   ['lanes', page, 'view=timeline', 1300, 800],
   ['timeline', page, 'view=timeline', 1300, 900, chooseWait],
   ['requests', page, 'view=requests', 1300, 800],
@@ -71,9 +72,15 @@ async function chooseWait(tab) {
   await tab.mouse.move(5, 5);
 }
 
-/** Points at a frame some way above the root. */
+/** Points at the widest frame some way above the root. */
 async function point(tab) {
-  const box = await tab.locator('.flame-scroll').boundingBox();
-  await tab.mouse.move(box.x + box.width * 0.3, box.y + Math.max(8, box.height - 19 * 11 - 8));
+  const place = await tab.evaluate(() => {
+    const { store } = window.dwellFlame;
+    const { levels } = store.tree.value;
+    const level = levels[Math.min(8, levels.length - 1)];
+    const node = level.id[level.w.indexOf(Math.max(...level.w))];
+    return window.dwellFlame.placeInWindow(node);
+  });
+  await tab.mouse.move((place.left + place.right) / 2, place.top + 9);
   await tab.waitForSelector('.tooltip');
 }

@@ -89,6 +89,7 @@ const RECORD_EXAMPLES: &str = "\
 Ctrl-C ends the recording early and keeps everything; a second Ctrl-C leaves at once.
 
 Examples:
+  dwell record                          the only JVM that runs here, until Ctrl-C
   dwell record -d 30s 4711              JVM 4711 for 30 seconds
   dwell record -i 1ms -o slow MyService finer, to slow.jfr and slow.html
   dwell record --no-agent 4711          load nothing into the JVM; see docs/stacks.md
@@ -111,9 +112,8 @@ pub struct Record {
     /// How to sample.
     #[command(flatten)]
     pub sampling: Sampling,
-    /// The JVM: its pid, or a part of its main class or jar
-    #[arg(value_name = "PID|NAME", required_unless_present = "program",
-          value_parser = checked::jvm)]
+    /// The JVM: its pid, or a part of its main class or jar [default: the only one that runs]
+    #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: Option<String>,
     /// A program to start and record
     #[arg(last = true, value_name = "PROGRAM", conflicts_with = "jvm")]
@@ -126,7 +126,9 @@ pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample: `cpu`, `wall`, `alloc`, `live`, `lock`, several of them, or `all`
+    /// What to sample, divided by commas: `cpu` (what runs), `wall` (what waits, and for what),
+    /// `alloc` (what is allocated), `live` (what stays alive: leaks), `lock` (waits for locks), or
+    /// `all`
     #[arg(short, long, value_parser = events(), value_delimiter = ',',
           value_name = "EVENTS", default_values = ["cpu", "wall"], hide_possible_values = true)]
     pub event: Vec<Event>,

@@ -3,7 +3,7 @@
 use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
 use crate::writing::{self, Identity, Named};
-use crate::{Usage, recording};
+use crate::{Usage, long_work, recording};
 use anyhow::{Result, bail};
 use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
@@ -18,10 +18,14 @@ pub fn report(args: &Report) -> Result<()> {
         recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
+    let making = recording::making(&args.input);
     if args.text {
         let options = TextOptions { idle: args.idle };
-        let profile = recording::load_with(&args.input, &secrets)?;
-        return crate::print(&dwell_report::text_with(&profile, options));
+        let text = long_work::telling(&making, || -> Result<String> {
+            let profile = recording::load_with(&args.input, &secrets)?;
+            Ok(dwell_report::text_with(&profile, options))
+        })?;
+        return crate::print(&text);
     }
     recording::refuse_directory(&args.input)?;
     let output = args
@@ -34,13 +38,18 @@ pub fn report(args: &Report) -> Result<()> {
         return Err(Usage(text).into());
     }
     refuse_same(&args.input, &output)?;
-    let profile = recording::load_with(&args.input, &secrets)?;
-    recording::warn_of_unread(&profile, &args.input);
     let named = match args.output {
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
     };
-    recording::write_html(&profile, &args.input, (&output, named), args.all_frames)?;
+    let (profile, written) = long_work::telling(&making, || -> Result<_> {
+        let profile = recording::load_with(&args.input, &secrets)?;
+        let html = (&*output, named);
+        let written = recording::write_html(&profile, &args.input, html, args.all_frames);
+        Ok((profile, written))
+    })?;
+    recording::warn_of_unread(&profile, &args.input);
+    written?;
     crate::print(&format!("{}\n", recording::shown(&output)))
 }
 

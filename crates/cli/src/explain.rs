@@ -1,12 +1,13 @@
 //! `dwell explain`.
 
 use crate::args::Explain;
-use crate::recording;
+use crate::{long_work, recording};
 use anyhow::{Result, bail};
 
 /// Says what the rules find in a recording.
 pub fn run(args: &Explain) -> Result<()> {
-    let profile = recording::load(&args.input)?;
+    let making = recording::making(&args.input);
+    let profile = long_work::telling(&making, || recording::load(&args.input))?;
     if let Some(pattern) = &args.endpoint {
         let mut told = (0..profile.contexts().len() as u32).filter_map(|id| profile.endpoint(id));
         if !told.any(|endpoint| dwell_profile::matches(pattern, endpoint)) {
@@ -20,7 +21,8 @@ pub fn run(args: &Explain) -> Result<()> {
     let options = dwell_explain::Options {
         endpoint: args.endpoint.clone(),
     };
-    let explanation = dwell_explain::explain(&profile, &options);
+    let explain = || dwell_explain::explain(&profile, &options);
+    let explanation = long_work::telling(&making, explain);
     crate::print(&match args.json {
         true => dwell_report::explanation_json(&explanation, profile.unread()),
         false => {

@@ -1,8 +1,11 @@
 //! From what the user typed to one JVM.
 
-use crate::hint;
+use crate::{Usage, hint};
 use anyhow::{Result, bail};
 use dwell_attach::{Jvm, Target};
+
+/// JVMs that a message names.
+const LISTED: usize = 6;
 
 /// The JVM with this pid, or the only one whose main class or jar holds this text.
 pub fn target(text: &str) -> Result<Target> {
@@ -14,6 +17,51 @@ pub fn target(text: &str) -> Result<Target> {
     }
     let all = dwell_attach::list()?;
     Ok(Target::examine(choose(text, &all)?.pid)?)
+}
+
+/// The only JVM that runs and that this user can record.
+pub fn only_one() -> Result<Target> {
+    let all = dwell_attach::list()?;
+    Ok(Target::examine(only(&all)?.pid)?)
+}
+
+fn only(all: &[Jvm]) -> Result<&Jvm> {
+    // Mono has no way in but from its start.
+    let is_mono = |jvm: &Jvm| {
+        jvm.version
+            .as_deref()
+            .is_some_and(|it| it.starts_with("Mono"))
+    };
+    let found: Vec<&Jvm> = (all.iter())
+        .filter(|jvm| jvm.readable && !is_mono(jvm))
+        .collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => bail!(Usage(
+            "no JVM runs here that this user can record; start one with: dwell record -- java \
+             -jar app.jar"
+                .to_owned()
+        )),
+        several => bail!(Usage(format!(
+            "{} JVMs run here: {}; give a pid or a name",
+            several.len(),
+            listed(several)
+        ))),
+    }
+}
+
+/// JVMs by pid and main class, not too many of them.
+fn listed(jvms: &[&Jvm]) -> String {
+    let named = jvms.iter().take(LISTED);
+    let named = named.map(|jvm| {
+        let main = dwell_report::plain(jvm.main.as_deref().unwrap_or("?"));
+        format!("{} {main}", jvm.pid)
+    });
+    let more = match jvms.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The one JVM that `text` means.
@@ -71,6 +119,33 @@ mod tests {
             foreign: false,
             readable: true,
         }
+    }
+
+    #[test]
+    fn only_jvm_is_taken_and_several_are_listed() {
+        let mono = Jvm {
+            version: Some("Mono".into()),
+            ..jvm(8, "app.exe")
+        };
+        let foreign = Jvm {
+            readable: false,
+            ..jvm(9, "b.Other")
+        };
+        let all = [jvm(7, "a.Shop"), mono.clone(), foreign];
+        assert_eq!(only(&all).unwrap().pid, 7);
+        let refused = |all: &[Jvm]| {
+            let error = only(all).unwrap_err();
+            assert!(error.is::<Usage>(), "{error}");
+            error.to_string()
+        };
+        assert!(refused(&[mono]).starts_with("no JVM runs here"));
+        let two = refused(&[jvm(7, "a.Shop"), jvm(8, "b.Shop")]);
+        assert_eq!(
+            two,
+            "2 JVMs run here: 7 a.Shop, 8 b.Shop; give a pid or a name"
+        );
+        let many: Vec<Jvm> = (1..=9).map(|pid| jvm(pid, "a.B")).collect();
+        assert!(refused(&many).contains("6 a.B and 3 more; give"));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn takes_next(command: &Command, word: &str) -> bool {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &OsString) -> String {
+pub fn quoted(word: &OsString) -> String {
     let word = word.to_string_lossy();
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
     match !word.is_empty() && word.chars().all(harmless) {

@@ -16,6 +16,7 @@ mod explain;
 mod find;
 mod hint;
 mod java;
+mod long_work;
 mod mono;
 mod ps;
 mod record;

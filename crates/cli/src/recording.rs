@@ -1,6 +1,7 @@
 //! Reading a recording and writing what is made of it.
 
 use crate::writing::{self, Named};
+use crate::{hint, long_work};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::reader::{EventFilter, Options, Recording, parse_from, parse_with};
 use dwell_jfr::redact::Secrets;
@@ -171,17 +172,34 @@ pub fn refuse_directory(path: &Path) -> Result<()> {
 
 /// Makes the page of a recording and prints what was found and where it is.
 pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Result<()> {
-    let profile = load_with(jfr, secrets)?;
-    let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
-    let samples = profile.total().samples;
-    let findings = match too_few(samples) {
-        Some(text) => text,
-        None => dwell_report::findings(&profile) + &caution(samples),
-    };
+    let (page, findings) = long_work::telling(&making(jfr), || -> Result<_> {
+        let profile = load_with(jfr, secrets)?;
+        let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
+        let samples = profile.total().samples;
+        let findings = match too_few(samples) {
+            Some(text) => text,
+            None => dwell_report::findings(&profile) + &caution(samples),
+        };
+        Ok((page, findings))
+    })?;
     crate::print(&format!("{findings}\n{}\n", shown(jfr)))?;
     // A full disk has no room for the page; what was recorded is told all the same.
     page?;
-    crate::print(&format!("{}\n", shown(html)))
+    crate::print(&format!("{}\n{}", shown(html), how_to_open(jfr)))
+}
+
+/// What is done, for people who wait for it.
+pub fn making(jfr: &Path) -> String {
+    format!("dwell: making the report of {}", shown(jfr))
+}
+
+/// How the page of a recording is opened, in one line.
+fn how_to_open(jfr: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let short = here.and_then(|here| jfr.strip_prefix(here).ok().map(Path::to_path_buf));
+    let path = short.unwrap_or_else(|| jfr.to_path_buf());
+    let word = hint::quoted(&path.into_os_string());
+    format!("Open it: dwell view {}\n", dwell_report::plain(&word))
 }
 
 /// What to say instead of shares where a single sample is a tenth of all or more.
@@ -257,6 +275,15 @@ mod tests {
     use super::*;
     use dwell_jfr::writer::{ChunkClock, ChunkWriter};
     use flate2::write::GzEncoder;
+
+    #[test]
+    fn page_is_opened_by_a_command_that_a_shell_takes() {
+        let here = std::env::current_dir().unwrap();
+        let told = how_to_open(&here.join("slow app.jfr"));
+        assert_eq!(told, "Open it: dwell view 'slow app.jfr'\n");
+        let far = how_to_open(Path::new("/tmp/none/x.jfr"));
+        assert_eq!(far, "Open it: dwell view /tmp/none/x.jfr\n");
+    }
 
     #[test]
     fn few_samples_are_no_shares() {

@@ -144,6 +144,34 @@ impl Art {
         self
     }
 
+    /// A sample of a thread that works for a request: when, and of so many milliseconds.
+    pub(crate) fn request_sample(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        request: u64,
+        stack: &str,
+        (at_ms, ms): (u64, u64),
+    ) -> &mut Art {
+        let (thread, node) = (self.thread(thread, true, false), self.node(stack));
+        let endpoint = Some(self.builder.name(endpoint));
+        let context = self.builder.context(Context {
+            local_root_span_id: request,
+            endpoint,
+            ..Context::default()
+        });
+        self.builder.sample(Sample {
+            time_ns: self.builder.info.start_ns + at_ms * MS,
+            thread,
+            node,
+            weight: ms * MS,
+            count: 1,
+            failure: None,
+            context: Some(context),
+        });
+        self
+    }
+
     /// Samples of a thread that is not a Java thread.
     pub(crate) fn native(&mut self, thread: &str, count: u64, ms: u64) -> &mut Art {
         self.thread(thread, false, false);
@@ -340,6 +368,19 @@ impl Art {
         class: &str,
         (bytes, times): (u64, u64),
     ) -> &mut Art {
+        self.allocated_for(thread, "", stack, class, (bytes, times))
+    }
+
+    /// The same for an endpoint.
+    pub(crate) fn allocated_for(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        stack: &str,
+        class: &str,
+        (bytes, times): (u64, u64),
+    ) -> &mut Art {
+        let context = self.context(endpoint);
         let (thread, stack) = (self.thread(thread, true, false), self.node(stack));
         let frame = self.builder.marker(class, FrameKind::Other);
         let node = self.builder.child(stack, frame);
@@ -352,7 +393,7 @@ impl Art {
                 class,
                 bytes,
                 size: 64,
-                context: None,
+                context,
             });
         }
         self

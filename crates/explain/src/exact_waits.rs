@@ -1,7 +1,7 @@
 //! How long waits for a monitor were, where the recording has them one by one (`-e lock`).
 
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Measure, View};
+use crate::finding::{Evidence, Focus, Measure, View};
 use crate::numbers::{duration, percent, plural};
 use dwell_profile::group_of;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ pub(crate) fn evidence(facts: &Facts<'_>, class: &str, place: &str) -> Option<Ev
         ),
         view: View {
             measure: Measure::Wall,
+            focus: Some(Focus::Lock(class.to_owned())),
             ..View::default()
         },
         stack: facts.stacks.shown(stack),

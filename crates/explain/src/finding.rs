@@ -63,6 +63,31 @@ pub struct View {
     pub endpoint: Option<String>,
     /// Of threads with such names only, `*` for anything.
     pub threads: Option<String>,
+    /// What to look for there.
+    pub focus: Option<Focus>,
+}
+
+/// The thing that a finding is about, by the name that a recording has for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// A method, as `package.Class.method`.
+    Method(String),
+    /// The class of a lock.
+    Lock(String),
+    /// The class of objects.
+    Class(String),
+}
+
+impl Focus {
+    /// The sort of thing and its name, as files have them.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Focus::Method(name) => ("method", name),
+            Focus::Lock(name) => ("lock", name),
+            Focus::Class(name) => ("class", name),
+        }
+    }
 }
 
 /// What shows that a finding is right.
@@ -98,6 +123,20 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The time that is lost, in nanoseconds; `None` where a finding is not about time.
+    #[must_use]
+    pub fn lost_ns(&self) -> Option<u64> {
+        let is_of = |measure| {
+            let view = self.evidence.first().map(|evidence| evidence.view.measure);
+            view == Some(measure)
+        };
+        // Samples that only count stand for no time.
+        let is_counted = self.share.samples > 0 && self.share.ns == 0;
+        let is_time = self.weight < f64::MAX && !is_counted && !is_of(Measure::Alive);
+        let ns = (self.weight * 1e9).round() as u64;
+        (is_time && ns > 0).then_some(ns)
+    }
+
     pub(crate) fn of_rule(self, rule: &'static str) -> Finding {
         Finding { rule, ..self }
     }
@@ -115,8 +154,10 @@ pub struct Skipped {
 /// All that the rules say of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
-    /// What was found, the gravest first.
+    /// What was found, the most costly first.
     pub findings: Vec<Finding>,
+    /// The time that findings cost a part of, and what it is.
+    pub lost_of: Option<(u64, &'static str)>,
     /// How many more there were.
     pub left_out: usize,
     /// Rules that found nothing.

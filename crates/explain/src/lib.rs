@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocators;
+mod application;
 mod evidence;
 mod exact_waits;
 mod finding;
@@ -15,6 +16,7 @@ mod machine;
 mod names;
 mod numbers;
 mod operation;
+mod own_calls;
 mod owners;
 mod rules;
 mod services;
@@ -27,7 +29,8 @@ mod any_profile;
 #[cfg(test)]
 mod art;
 
-pub use finding::{Evidence, Explanation, Finding, Measure, Skipped, Sure, View};
+pub use application::own_methods;
+pub use finding::{Evidence, Explanation, Finding, Focus, Measure, Skipped, Sure, View};
 pub use numbers::short;
 pub use operation::Operation;
 pub use rules::names as rule_names;
@@ -60,6 +63,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
         has_derived_endpoints: profile.has_derived_endpoints(),
         ..Explanation::default()
     };
+    explanation.lost_of = facts.lost_of();
     for rule in rules::ALL {
         match (rule.check)(&facts) {
             Verdict::Found(found) => {

@@ -37,6 +37,18 @@ impl Facts<'_> {
         part * all_ns as f64 / SECOND_NS
     }
 
+    /// The time that what is lost is a part of, and its name: `None` where only samples are known.
+    pub(crate) fn lost_of(&self) -> Option<(u64, &'static str)> {
+        let busy_ns = self.all_busy().sum;
+        let recorded_ns = self.profile.info().duration_ns;
+        match (busy_ns, recorded_ns) {
+            (0, 0) => None,
+            (0, ns) if self.has_cpu_time() => Some((ns, "the recording")),
+            (0, _) => None,
+            (ns, _) => Some((ns, self.all_busy_name())),
+        }
+    }
+
     /// Processors that the process can use, 1 where that is not known.
     fn processors(&self) -> f64 {
         let Some(limit) = self.profile.cpu_limit() else {
@@ -93,6 +105,34 @@ mod tests {
             art.processors(processors, 0, 0, 0);
             assert_eq!(order(&mut art)[0], first, "{processors}");
         }
+    }
+
+    #[test]
+    fn time_lost_is_told_of_what_is_a_time() {
+        let mut art = Art::lasting(30);
+        art.look("w-1", "GET /a", "monitor", "app.Ledger.book", 500, 20);
+        art.cpu("w-1", "GET /a", "app.Hot.loop", 100, 10);
+        let explained = explain(&art.profile(), &Options::default());
+        let lost: Vec<_> = explained
+            .findings
+            .iter()
+            .map(|it| (it.rule, it.lost_ns()))
+            .collect();
+        assert!(
+            lost.contains(&("lock-contention", Some(10_000_000_000))),
+            "{lost:?}"
+        );
+        let of = explained.lost_of;
+        assert_eq!(of, Some((11_000_000_000, "the wall time of requests")));
+        // A recording that says little has a finding about it, which costs no time.
+        let mut art = Art::default();
+        art.cpu("w-1", "", "app.Hot.loop", 50, 10);
+        let explained = explain(&art.profile(), &Options::default());
+        let thin = explained
+            .findings
+            .iter()
+            .find(|it| it.rule == "thin-recording");
+        assert_eq!(thin.map(|it| it.lost_ns()), Some(None));
     }
 
     #[test]

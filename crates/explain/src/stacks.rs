@@ -3,6 +3,7 @@
 //! *Above* is nearer to what runs. The *top* of a stack is what lies above the program's innermost
 //! method, that method included: the JDK, native code and the JVM working on its behalf.
 
+use crate::finding::Focus;
 use crate::names::Set;
 use dwell_profile::{MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform};
 use std::cell::RefCell;
@@ -54,6 +55,12 @@ const FRAMEWORKS: &[&str] = &[
 ];
 /// A part of the package of a library that another one brings along.
 const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
+
+/// Whether a class belongs to a library that runs the program's code or beside it.
+pub(crate) fn is_of_framework(class: &str) -> bool {
+    let is_brought = BROUGHT.iter().any(|part| class.contains(part));
+    is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
+}
 
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
@@ -110,12 +117,7 @@ impl<'p> Stacks<'p> {
             .methods()
             .iter()
             .zip(&is_app)
-            .map(|(method, is_app)| {
-                let class = names.text(method.class);
-                *is_app
-                    && !FRAMEWORKS.iter().any(|of| class.starts_with(of))
-                    && !BROUGHT.iter().any(|part| class.contains(part))
-            });
+            .map(|(method, is_app)| *is_app && !is_of_framework(names.text(method.class)));
         Stacks {
             profile,
             nameless: nameless(profile),
@@ -183,6 +185,11 @@ impl<'p> Stacks<'p> {
             .entry(method)
             .or_insert_with(|| dwell_profile::diff::stable(&self.profile.method_name(method)));
         name.clone()
+    }
+
+    /// What to look for in a view about a method.
+    pub(crate) fn focus(&self, method: MethodId) -> Option<Focus> {
+        Some(Focus::Method(self.profile.method_name(method)))
     }
 
     /// Whether the place is one of the program, not of the JDK.

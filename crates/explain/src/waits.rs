@@ -174,6 +174,10 @@ impl Wait {
                 causes: self.causes.keys().cloned().collect(),
                 endpoint: name_if(Kind::Endpoint),
                 threads: name_if(Kind::Threads),
+                focus: facts
+                    .stacks
+                    .place(self.node())
+                    .and_then(|at| facts.stacks.focus(at)),
             },
             stack: facts.stacks.shown(self.node()),
         }
@@ -181,8 +185,8 @@ impl Wait {
 
     /// How often it was seen.
     pub(crate) fn seen(&self) -> String {
-        let looks = plural(self.weight.samples, "look");
-        format!("seen in {looks}, {}", plural(self.events, "wait"))
+        let samples = plural(self.weight.samples, "sample");
+        format!("{samples} of {}", plural(self.events, "wait"))
     }
 }
 

@@ -122,6 +122,10 @@ impl Request {
             measure: "wall".to_owned(),
             causes: vec!["monitor".to_owned()],
             endpoint: Some("POST /orders".to_owned()),
+            threads: None,
+            focus: Some(("lock".to_owned(), "com.example.shop.Stock".to_owned())),
+            cost: "4.00 s".to_owned(),
+            bar: Some(1.0),
         }
     }
 

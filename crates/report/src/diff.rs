@@ -8,6 +8,7 @@ use dwell_profile::diff::{Base, Change, Per, Sums, stable};
 use dwell_profile::{GroupBy, IDLE, Measured, NodeId, Profile, Unit, WallFilter, Weight};
 use serde_json::{Value, json};
 
+use crate::latencies;
 use crate::number::{count, duration};
 use crate::plain::{plain, shortened};
 use crate::unread::{self, unread_words};
@@ -157,7 +158,8 @@ impl Compared<'_> {
                 let _ = writeln!(text, "   note: {letter} {}", unread_words(unread));
             }
         }
-        let _ = writeln!(text, "{}", self.told_base());
+        text.push_str(&latencies::text(&latencies::rows(self.a, self.b)));
+        let _ = writeln!(text, "\n{}", self.told_base());
         text.push_str("* significant; +- one standard error of the change\n");
         for table in &self.tables {
             self.table(&mut text, table);
@@ -267,6 +269,7 @@ impl Compared<'_> {
             "unit": unit,
             // What of each file could not be read; null: nothing.
             "unread": unread,
+            "latencies": latencies::value(&latencies::rows(self.a, self.b), true),
             "tables": tables,
         });
         format!("{all:#}\n")

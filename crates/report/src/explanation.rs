@@ -1,6 +1,6 @@
 //! Findings as text for a terminal and as JSON. Names of the program are made plain in both.
 
-use dwell_explain::{Evidence, Explanation, Finding, Share, View};
+use dwell_explain::{Evidence, Explanation, Finding, Focus, Share, View};
 use dwell_profile::{EndpointCheck, SelfCheck, Unread};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -13,7 +13,7 @@ use crate::{self_check, unread};
 const COLUMNS: usize = 100;
 /// Width of the numbers of findings, and of the labels of their parts.
 const NUMBER: usize = 3;
-const LABEL: usize = 10;
+const LABEL: usize = 12;
 /// Methods of a stack in one line.
 const STACK: usize = 5;
 /// Endpoints whose wall time is compared with their latencies, and the width of their names.
@@ -26,21 +26,25 @@ pub fn explanation_text(explanation: &Explanation) -> String {
     let mut text = String::new();
     if explanation.findings.is_empty() {
         text.push_str("nothing found: no rule sees a fault in this recording\n");
+    } else if let Some((ns, of)) = explanation.lost_of {
+        let of = format!("Time lost, of {} of {of}:", duration(ns));
+        wrapped(&mut text, "", 0, &of);
+        text.push('\n');
     }
     for (place, finding) in explanation.findings.iter().enumerate() {
         if place > 0 {
             text.push('\n');
         }
         let number = format!("{:<NUMBER$}", format!("{}.", place + 1));
-        wrapped(&mut text, &number, NUMBER, &finding.what);
-        part(&mut text, "how much", &share(&finding.share));
+        wrapped(&mut text, &number, NUMBER, &headline(finding));
+        part(&mut text, "cost", &share(&finding.share));
         for evidence in &finding.evidence {
-            part(&mut text, "shown by", &shown_by(evidence));
+            part(&mut text, "evidence", &shown_by(evidence));
             stack(&mut text, &evidence.stack);
         }
-        part(&mut text, "do", &finding.remedy);
+        part(&mut text, "fix", &finding.remedy);
         let sure = format!("{}: {}", finding.sure.label(), finding.because);
-        part(&mut text, "sure", &sure);
+        part(&mut text, "confidence", &sure);
     }
     tail(&mut text, explanation);
     text
@@ -50,10 +54,18 @@ pub fn explanation_text(explanation: &Explanation) -> String {
 pub(crate) fn in_short(explanation: &Explanation) -> String {
     let mut text = String::new();
     for finding in &explanation.findings {
-        wrapped(&mut text, "- ", 2, &finding.what);
-        wrapped(&mut text, "  do: ", 6, &finding.remedy);
+        wrapped(&mut text, "- ", 2, &headline(finding));
+        wrapped(&mut text, "  fix: ", 7, &finding.remedy);
     }
     text
+}
+
+/// What is wrong, after the time that it costs.
+fn headline(finding: &Finding) -> String {
+    match finding.lost_ns() {
+        Some(ns) => format!("{}: {}", duration(ns), finding.what),
+        None => finding.what.clone(),
+    }
 }
 
 fn tail(text: &mut String, explanation: &Explanation) {
@@ -68,7 +80,7 @@ fn tail(text: &mut String, explanation: &Explanation) {
         );
     }
     if let Some(idle) = &explanation.idle {
-        let told = format!("{}: no finding speaks of it", crate::idle::in_words(idle));
+        let told = format!("{}: not part of any finding", crate::idle::in_words(idle));
         wrapped(text, "idle: ", 6, &told);
     }
     if explanation.has_derived_endpoints {
@@ -77,10 +89,10 @@ fn tail(text: &mut String, explanation: &Explanation) {
     if let Some(check) = &explanation.self_check {
         checked(text, check);
     }
-    wrapped(text, "found nothing: ", 15, &explanation.passed.join(", "));
+    wrapped(text, "no finding: ", 12, &explanation.passed.join(", "));
     for skipped in &explanation.not_applicable {
         let line = format!("{}: {}", skipped.rule, skipped.why);
-        wrapped(text, "cannot say: ", 12, &line);
+        wrapped(text, "not enough data: ", 17, &line);
     }
 }
 
@@ -117,12 +129,22 @@ fn part(text: &mut String, label: &str, what: &str) {
     wrapped(text, &label, NUMBER + LABEL, what);
 }
 
+/// What findings are compared by: the time lost, or the same part of samples that only count.
+fn size(finding: &Finding) -> Option<f64> {
+    let is_counted = finding.share.samples > 0 && finding.share.ns == 0;
+    let is_known = finding.lost_ns().is_some() || is_counted;
+    (is_known && finding.weight > 0.0 && finding.weight < f64::MAX).then_some(finding.weight)
+}
+
 /// The findings as the page shows them.
 #[must_use]
 pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
+    let sizes = explanation.findings.iter().filter_map(size);
+    let most = sizes.fold(f64::MIN_POSITIVE, f64::max);
     let found = explanation.findings.iter().map(|finding| {
         let first = finding.evidence.first();
         let view = first.map(|evidence| &evidence.view);
+        let focus = view.and_then(|view| view.focus.as_ref()).map(Focus::parts);
         crate::page::Finding {
             what: finding.what.clone(),
             share: share(&finding.share),
@@ -132,6 +154,13 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
             measure: view.map_or("wall", |view| view.measure.label()).to_owned(),
             causes: view.map_or_else(Vec::new, |view| view.causes.clone()),
             endpoint: view.and_then(|view| view.endpoint.clone()),
+            threads: view.and_then(|view| view.threads.clone()),
+            focus: focus.map(|(sort, name)| (sort.to_owned(), name.to_owned())),
+            cost: match finding.lost_ns() {
+                Some(ns) => duration(ns),
+                None => percent(finding.share.value),
+            },
+            bar: size(finding).map(|size| size / most),
         }
     });
     found.collect()
@@ -216,6 +245,7 @@ pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> S
         // What of the file could not be read, and so was not looked at; null: nothing.
         "unread": unread::value(unread),
         "findings": explanation.findings.iter().map(finding).collect::<Vec<_>>(),
+        "lostOf": explanation.lost_of.map(|(ns, of)| json!({ "ns": ns, "of": of })),
         "leftOut": explanation.left_out,
         "foundNothing": explanation.passed,
         "notApplicable": skipped.collect::<Vec<_>>(),
@@ -236,6 +266,8 @@ fn finding(finding: &Finding) -> Value {
     json!({
         "rule": finding.rule,
         "what": plain(&finding.what),
+        // null: it is not about time.
+        "lostNs": finding.lost_ns(),
         "share": {
             "of": plain(&share.of),
             "value": rounded(share.value),
@@ -296,6 +328,7 @@ mod tests {
                         causes: vec!["monitor".to_owned()],
                         endpoint: Some(name.to_owned()),
                         threads: None,
+                        focus: Some(Focus::Lock("a.Lock".to_owned())),
                     },
                     stack: vec![format!("a.B.{name}")],
                 }],
@@ -304,6 +337,7 @@ mod tests {
                 because: "it was seen".to_owned(),
                 weight: 1.0,
             }],
+            lost_of: Some((20_000_000_000, "the wall time of requests")),
             left_out: 0,
             passed: vec!["warm-up"],
             not_applicable: vec![Skipped {
@@ -336,20 +370,21 @@ mod tests {
     fn every_part_is_told_within_the_width() {
         let text = explanation_text(&explanation("GET /a"));
         for line in [
-            "   how much  40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
+            "Time lost, of 20.0 s of the wall time of requests:",
+            "   cost        40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
              samples",
-            "   shown by  seen in 40 looks [wall, cause monitor, endpoint GET /a]",
-            "               a.B.GET /a",
-            "   do        shorten it",
-            "   sure      high: it was seen",
-            "idle: 6.00 s, 75.0 % of all wall time, of 3 of 5 threads: no finding speaks of it",
-            "found nothing: warm-up",
-            "cannot say: slow-safepoints: the recording has no safepoints",
+            "   evidence    seen in 40 looks [wall, cause monitor, endpoint GET /a]",
+            "                 a.B.GET /a",
+            "   fix         shorten it",
+            "   confidence  high: it was seen",
+            "idle: 6.00 s, 75.0 % of all wall time, of 3 of 5 threads: not part of any finding",
+            "no finding: warm-up",
+            "not enough data: slow-safepoints: the recording has no safepoints",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
         }
         assert!(text.lines().all(|line| line.width() <= COLUMNS), "{text}");
-        assert!(text.starts_with("1. GET /a waits"));
+        assert!(text.contains("\n1. 1.00 s: GET /a waits"), "{text}");
     }
 
     #[test]
@@ -390,9 +425,32 @@ mod tests {
             "monitor"
         );
         assert_eq!(json["notApplicable"][0]["rule"], "slow-safepoints");
+        assert_eq!(json["findings"][0]["lostNs"], 1_000_000_000_u64);
+        assert_eq!(json["lostOf"]["ns"], 20_000_000_000_u64);
         assert_eq!(json["foundNothing"][0], "warm-up");
         let idle = json!({ "ns": 6_000_000_000_u64, "share": 0.75, "threads": 3, "ofThreads": 5 });
         assert_eq!(json["idle"], idle);
+    }
+
+    #[test]
+    fn page_findings_have_bars_by_time_lost() {
+        let mut explained = explanation("GET /a");
+        let mut grows = explained.findings[0].clone();
+        grows.evidence[0].view.measure = Measure::Alive;
+        let mut half = explained.findings[0].clone();
+        half.weight = 0.5;
+        let mut counted = half.clone();
+        counted.share.ns = 0;
+        explained.findings.extend([half, grows, counted]);
+        let found = page_findings(&explained);
+        let bars: Vec<_> = found.iter().map(|it| it.bar).collect();
+        let expected = [Some(1.0), Some(0.5), None, Some(0.5)];
+        assert_eq!(bars, expected, "bytes are no time");
+        let costs: Vec<_> = found.iter().map(|it| it.cost.as_str()).collect();
+        assert_eq!(costs, ["1.00 s", "500 ms", "40.0 %", "40.0 %"]);
+        let lock = ("lock".to_owned(), "a.Lock".to_owned());
+        assert_eq!(found[0].focus, Some(lock));
+        assert!(in_short(&explained).starts_with("- 1.00 s: GET /a waits"));
     }
 
     #[test]

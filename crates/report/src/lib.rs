@@ -13,6 +13,7 @@ mod findings;
 mod grown;
 mod idle;
 mod interchange;
+mod latencies;
 mod number;
 mod page;
 mod plain;

@@ -218,7 +218,7 @@ pub(crate) fn advice(operation: &str) -> Option<&'static str> {
              that takes thread dumps does this all the time."
         }
         Operation::Deadlocks => {
-            "it is looked for deadlocks, over the locks of all of them, and then each is let go. \
+            "the JVM looks for deadlocks, over the locks of all of them, and then each is let go. \
              Ask less often."
         }
         Operation::Heap => {

@@ -2,10 +2,11 @@
 import { useComputed, useSignal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { count, percent } from '../data/format';
+import { count, percent, weight } from '../data/format';
 import { shortened } from '../data/plain';
 import { rate, signedRate } from '../diff/words';
 import { takeFocus } from '../ui/focus';
+import { openMenu } from '../ui/FrameMenu';
 import type { Store } from '../state/store';
 import type { FrameTree } from '../tree/tree';
 import { CHAR_PX, nameRoom, scrollToRow, useScroll, windowOf } from '../ui/rows';
@@ -15,7 +16,7 @@ import { opened, type TreeRow, treeRows } from './rows';
 const INDENT_MAX = 40;
 const INDENT_PX = 12;
 /** Width of the other columns, as in the style sheet. */
-const OTHERS_PX = { narrow: 150, wide: 270 };
+const OTHERS_PX = { narrow: 150, wide: 360 };
 
 /** The open nodes and the row that is current, with the keys that change them. */
 function useTree(store: Store, box: RefObject<HTMLElement | null>) {
@@ -37,6 +38,12 @@ function useTree(store: Store, box: RefObject<HTMLElement | null>) {
     const tree = store.tree.value;
     if (!tree || !row || event.ctrlKey || event.metaKey || event.altKey) return;
     const isOpen = open.value.has(row.node) && tree.hasChildren(row.node);
+    if (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
+      const { left, top } = box.current!.getBoundingClientRect();
+      openMenu({ store, x: left + 30, y: top + 30, key: tree.key(row.node), node: row.node });
+      event.preventDefault();
+      return;
+    }
     const actions: Record<string, () => unknown> = {
       ArrowDown: () => move(at + 1),
       ArrowUp: () => move(at - 1),
@@ -72,7 +79,7 @@ export function CallTreeView({ store }: { store: Store }) {
   const shown = windowOf(rows.value.length, scroll.top, scroll.height);
   const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
   return (
-    <div class="tree-view">
+    <div class={store.sides.value ? 'tree-view of-two' : 'tree-view'}>
       <div class="tree-head" aria-hidden="true">
         {headsOf(store).map((head) => (
           <span key={head} class="number">
@@ -92,21 +99,25 @@ export function CallTreeView({ store }: { store: Store }) {
       >
         <div role="presentation" style={{ height: `${shown.before}px` }} />
         {tree &&
-          rows.value
-            .slice(shown.first, shown.end)
-            .map((row, i) => (
-              <Row
-                key={row.node}
-                store={store}
-                tree={tree}
-                row={row}
-                index={shown.first + i}
-                open={open.value.has(row.node)}
-                room={room}
-                current={current.value === shown.first + i}
-                onClick={() => choose(shown.first + i, row.node)}
-              />
-            ))}
+          rows.value.slice(shown.first, shown.end).map((row, i) => (
+            <Row
+              key={row.node}
+              store={store}
+              tree={tree}
+              row={row}
+              index={shown.first + i}
+              open={open.value.has(row.node)}
+              room={room}
+              current={current.value === shown.first + i}
+              onClick={() => choose(shown.first + i, row.node)}
+              onMenu={(event) => {
+                current.value = shown.first + i;
+                const { clientX: x, clientY: y } = event;
+                const of = { store, x, y, key: tree.key(row.node), node: row.node };
+                if (row.node > 0 && openMenu(of)) event.preventDefault();
+              }}
+            />
+          ))}
         <div role="presentation" style={{ height: `${shown.after}px` }} />
       </div>
     </div>
@@ -115,7 +126,7 @@ export function CallTreeView({ store }: { store: Store }) {
 
 function headsOf(store: Store): readonly string[] {
   const sides = store.sides.value;
-  return sides ? [...sides.names, 'Change'] : ['Total', 'Self', 'Samples'];
+  return sides ? [...sides.names, 'Change'] : ['Total', 'Self', 'Samples', 'Time'];
 }
 
 /** Of a comparison both sides and the change, marked if that is more than chance. */
@@ -124,7 +135,8 @@ function numbersOf(store: Store, tree: FrameTree, node: number): readonly string
   if (!diff) {
     const all = tree.total || 1;
     const shares = [tree.weight(node), tree.own(node)].map((value) => percent(value / all));
-    return [...shares, count(tree.samples(node))];
+    const { unit } = store.shown.value.header;
+    return [...shares, count(tree.samples(node)), weight(tree.weight(node), unit)];
   }
   const { per } = diff.sides.base;
   const { unit } = store.shown.value.header;
@@ -159,6 +171,7 @@ function Row(props: {
   room: number;
   current: boolean;
   onClick(): void;
+  onMenu(event: MouseEvent): void;
 }) {
   const { store, tree, row } = props;
   const { node, level } = row;
@@ -179,10 +192,17 @@ function Row(props: {
       aria-expanded={has ? props.open : undefined}
       aria-selected={props.current}
       onClick={props.onClick}
+      onContextMenu={props.onMenu}
     >
       {numbersOf(store, tree, node).map((number, i) => (
         <span key={i} class="number">
-          {number}
+          {i === 0 && !store.diff.value && (
+            <span
+              class="bar"
+              style={{ width: `${(tree.weight(node) / (tree.total || 1)) * 100}%` }}
+            />
+          )}
+          <span class="value">{number}</span>
         </span>
       ))}
       <span class="name" style={{ paddingLeft: `${indent}px` }}>

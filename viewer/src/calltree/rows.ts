@@ -8,6 +8,9 @@ export interface TreeRow {
   siblings: number;
 }
 
+/** Levels that are opened at once; a child that keeps so much of its parent is no fork. */
+const OPENED_MAX = 256;
+const KEEPS = 0.8;
 /** Rows beyond this are not made; opening fewer nodes shows the rest. */
 export const ROWS_MAX = 200_000;
 
@@ -27,14 +30,14 @@ export function treeRows(tree: FrameTree, root: number, open: ReadonlySet<number
   return rows;
 }
 
-/** Opens a node, and below it the heaviest child as long as that is most of its parent. */
+/** Opens a node, and below it the heaviest child down to the first fork. */
 export function opened(tree: FrameTree, node: number, open: ReadonlySet<number>): Set<number> {
   const out = new Set(open);
   let at = node;
-  for (let steps = 0; steps < 64; steps++) {
+  for (let steps = 0; steps < OPENED_MAX; steps++) {
     out.add(at);
     const child = tree.children(at)[0];
-    if (child === undefined || tree.weight(child) < tree.weight(at) * 0.9) break;
+    if (child === undefined || tree.weight(child) < tree.weight(at) * KEEPS) break;
     at = child;
   }
   return out;

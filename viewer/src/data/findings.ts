@@ -1,5 +1,6 @@
 // Findings of `dwell explain` that are in the page: whoever wrote the page may have put some in.
 import type { Shared, View } from '../state/fragment';
+import { ALL_THREADS, poolOf, type ThreadChoice } from '../tree/select';
 import type { Time } from './measure';
 import { plain } from './plain';
 import type { Header } from './profile';
@@ -16,38 +17,83 @@ export interface RawFinding {
   measure: string;
   causes: string[];
   endpoint: string | null;
+  /** The group of threads that it is of, numbers as `*`; null: of all. */
+  threads?: string | null;
+  /** What it is about, by the name that the recording has. */
+  focus?: { sort: 'method' | 'lock' | 'class'; name: string } | null;
+  /** The time that is lost, or its share where it is not about time. */
+  cost?: string;
+  /** The same, of what the most costly one loses; null: they cannot be compared. */
+  bar?: number | null;
 }
 
-export interface Finding extends Pick<RawFinding, 'what' | 'share' | 'evidence' | 'remedy'> {
-  sure: string;
-  cause: string;
+/** A place in the page. */
+export interface Place {
   view: View;
   change: Partial<Shared>;
+  /** The method or class that a graph there is searched for and zoomed to; empty: none. */
+  seek: string;
+}
+
+export interface Finding extends Pick<RawFinding, 'what' | 'share' | 'evidence' | 'remedy'>, Place {
+  sure: string;
+  cause: string;
+  /** The time that is lost, or its share where it is not about time. */
+  cost: string;
+  /** From 0 to 1: of what the most costly one loses; null: they cannot be compared. */
+  bar: number | null;
 }
 
 /** The findings with the place where the page shows them. */
 export function findingsOf(header: Header): Finding[] {
   return header.findings.map((raw) => {
     const [cause = ''] = raw.causes;
-    const time: Time =
-      raw.measure === 'live'
-        ? 'live'
-        : raw.measure === 'cpu' || cause === 'running'
-          ? 'cpu'
-          : raw.causes.length === 1
-            ? { cause }
-            : raw.causes.length > 1
-              ? 'off'
-              : 'wall';
     return {
+      ...placeOf(raw, header),
       what: plain(raw.what),
       share: plain(raw.share),
       evidence: plain(raw.evidence),
       remedy: plain(raw.remedy),
       sure: raw.sure === '' ? '' : `Confidence: ${plain(raw.sure)}`,
       cause: raw.measure === 'cpu' ? 'running' : cause,
-      view: raw.measure === 'safepoints' ? 'safepoints' : 'flame',
-      change: { measure: { time, endpoint: raw.endpoint } },
+      cost: plain(raw.cost ?? ''),
+      bar: typeof raw.bar === 'number' ? Math.min(1, Math.max(0, raw.bar)) : null,
     };
   });
+}
+
+/** A finding is about all of the recording: what was chosen before does not hide it. */
+function placeOf(raw: RawFinding, header: Header): Place {
+  const focus = raw.focus ?? null;
+  const threads: ThreadChoice = raw.threads
+    ? { kind: 'pool', pool: poolOf(raw.threads.replaceAll('*', '0')) }
+    : ALL_THREADS;
+  const change: Partial<Shared> = {
+    measure: { time: timeOf(raw), endpoint: raw.endpoint },
+    threads,
+    during: null,
+    onlyRequest: false,
+    query: '',
+    around: '',
+    reversed: false,
+    split: 'none',
+  };
+  if (raw.measure === 'safepoints') return { view: 'safepoints', change, seek: '' };
+  if (focus?.sort === 'lock') {
+    if (header.wall) {
+      return { view: 'locks', change: { ...change, lock: focus.name || 'unknown' }, seek: '' };
+    }
+    change.measure = { time: 'locks', endpoint: raw.endpoint };
+  }
+  // Who allocated objects of a class, or waited for its locks: the class is the innermost frame.
+  if (focus && focus.sort !== 'method') change.reversed = true;
+  return { view: 'flame', change, seek: focus?.name ?? '' };
+}
+
+function timeOf({ measure, causes }: RawFinding): Time {
+  const [cause = ''] = causes;
+  if (measure === 'live') return 'live';
+  if (measure === 'cpu' || cause === 'running') return 'cpu';
+  if (causes.length === 1) return { cause };
+  return causes.length > 1 ? 'off' : 'wall';
 }

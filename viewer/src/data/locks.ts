@@ -8,6 +8,9 @@ import { partIn } from './window';
 /** Causes that have an owner. */
 export const LOCKING: readonly string[] = ['monitor', 'lock'];
 
+/** The name of a lock that is not known. */
+export const UNKNOWN = 'unknown';
+
 export interface Waiting {
   /** What was waited for, as a person reads it. */
   name: string;
@@ -81,8 +84,10 @@ export function locksOf(
     edges.set(key, edge);
   }
   const heaviest = (a: { weight: number }, b: { weight: number }) => b.weight - a.weight;
+  // What has no name is no place to begin.
+  const known = (lock: Waiting) => Number(!lock.name.startsWith(UNKNOWN));
   return {
-    locks: [...found.values()].sort(heaviest),
+    locks: [...found.values()].sort((a, b) => known(b) - known(a) || heaviest(a, b)),
     edges: [...edges.values()].sort(heaviest),
     weight: all,
   };
@@ -112,7 +117,7 @@ export function* lockLooks(
 /** What a look's thread waited for. */
 export function lockName({ wall, names }: Profile, look: number, apart: boolean): string {
   const id = wall?.detail[look] ?? 0;
-  const detail = id > 0 ? names.text(id - 1) : 'unknown';
+  const detail = id > 0 ? names.text(id - 1) : UNKNOWN;
   return apart ? detail : kindOf(detail);
 }
 

@@ -84,7 +84,22 @@ export interface Compare {
   threadsOfA: number;
   /** Whether weights of both are of one unit. */
   isOneUnit: boolean;
+  /** Of endpoints with requests in both, those that take the most time first. */
+  latencies?: LatencyChange[];
   sides: [Side, Side];
+}
+
+/** An endpoint in two recordings. */
+export interface LatencyChange {
+  endpoint: string | null;
+  perSecond: [number, number];
+  percentiles: {
+    percent: number;
+    a: number;
+    b: number;
+    /** With its 95 % interval; null: there are too few requests. */
+    change: { ns: number; low: number; high: number; significant: boolean } | null;
+  }[];
 }
 
 /** One of two recordings. */
@@ -218,7 +233,16 @@ export interface Profile {
     descriptor: Uint32Array;
     /** The jar, folder or module of the class, as a name's number plus 1; 0: not known. */
     library: Uint32Array;
+    /** 1 if its class is the application's own. */
+    own: Uint8Array;
   };
+  /** Frames that stand for others; null: there are none. */
+  standIns: {
+    /** For frames of the runtime that stacks begin with. */
+    runtime: number;
+    /** By role for what its threads do; the program's has none. */
+    roles: readonly number[];
+  } | null;
   frames: { method: Uint32Array; line: Uint32Array; kind: Uint8Array };
   threads: { name: Uint32Array; tid: Float64Array; javaTid: Float64Array; virtual: Uint8Array };
   /** Node 0 is the root; a parent's number is smaller than its children's. */
@@ -446,8 +470,16 @@ export class Names {
     for (let i = 0; i < lengths.length; i++) this.starts[i + 1] = this.starts[i]! + lengths[i]!;
   }
 
+  /** One more name, which is not in the file. */
+  add(text: string): number {
+    const id = Math.max(this.decoded.length, this.starts.length - 1);
+    this.decoded[id] = text;
+    return id;
+  }
+
   /** Whether a name may be one that the JVM or a library generated; looks at its bytes alone. */
   mayBeGenerated(id: number): boolean {
+    if (id >= this.starts.length - 1) return false;
     const [from, to] = [this.starts[id]!, this.starts[id + 1]!];
     const last = this.bytes[to - 1] ?? 0;
     if (to > from && last >= 0x30 && last <= 0x39) return true;
@@ -485,7 +517,9 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
       name: u32('method.name'),
       descriptor: u32('method.descriptor'),
       library: u32('method.library'),
+      own: column('method.own').u8(),
     },
+    standIns: null,
     frames: {
       method: u32('frame.method'),
       line: u32('frame.line'),
@@ -519,7 +553,44 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
     stretches: readStretches(column, header.stretches),
     ...readEvents(column),
   };
-  return withClasses(profile);
+  return withStandIns(withClasses(profile));
+}
+
+/** The label of the frame that stands for those of the runtime. */
+export const RUNTIME = 'JVM and native frames';
+
+/**
+ * The same profile with frames that no stack has: one for frames of the runtime that stacks begin
+ * with, and one for the threads of each role.
+ */
+export function withStandIns(profile: Profile): Profile {
+  const { names, methods, frames, header } = profile;
+  const labels = [RUNTIME, ...header.roles.slice(1).map((role) => `${plain(role)} threads`)];
+  const more = <T extends Uint32Array | Uint8Array>(of: T, value: (i: number) => number): T => {
+    const grown = new (of.constructor as new (n: number) => T)(of.length + labels.length);
+    grown.set(of);
+    for (let i = 0; i < labels.length; i++) grown[of.length + i] = value(i);
+    return grown;
+  };
+  const none = names.add('');
+  const kind = Math.max(0, header.kinds.indexOf('VM'));
+  const first = frames.method.length;
+  return {
+    ...profile,
+    methods: {
+      class: more(methods.class, () => none),
+      name: more(methods.name, (i) => names.add(labels[i]!)),
+      descriptor: more(methods.descriptor, () => none),
+      library: more(methods.library, () => 0),
+      own: more(methods.own, () => 0),
+    },
+    frames: {
+      method: more(frames.method, (i) => methods.class.length + i),
+      line: more(frames.line, () => 0),
+      kind: more(frames.kind, () => kind),
+    },
+    standIns: { runtime: first, roles: header.roles.map((_, role) => first + role) },
+  };
 }
 
 function readWall(column: (name: string) => Column): Profile['wall'] {

@@ -50,6 +50,21 @@ export function depthOf(profile: Profile, node: number): number {
   return depth;
 }
 
+/** The innermost node that all of these stacks go through; 0: they share none. */
+export function commonOf({ nodes }: Profile, ends: readonly number[]): number {
+  const [first, ...others] = ends;
+  if (first === undefined || others.length === 0) return 0;
+  let common = first;
+  for (let other of others) {
+    // A parent's number is smaller than its children's.
+    while (other !== common) {
+      if (other > common) other = nodes.parent[other]!;
+      else common = nodes.parent[common]!;
+    }
+  }
+  return common;
+}
+
 /**
  * The innermost frame of the program: the first managed method that is not the runtime's, or, if there is
  * none, the first Java method, or the first frame. As a node; 0: the stack is empty.

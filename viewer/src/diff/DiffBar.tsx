@@ -1,8 +1,10 @@
 // What is compared with what, above the graph, the table and the tree: normalisation and widths.
-import { plural } from '../data/format';
+import { duration, plural } from '../data/format';
 import { plain, shortened } from '../data/plain';
+import type { Span } from '../data/profile';
 import type { Store } from '../state/store';
 import type { Width } from './build';
+import type { Ranges } from './sides';
 import type { Per } from './statistics';
 import { PER_WORDS, sentence } from './words';
 
@@ -11,9 +13,10 @@ export function DiffBar({ store }: { store: Store }) {
   const sides = store.sides.value;
   const { compare } = store.profile.header;
   const { endpoint } = store.measure.value;
-  if (!versus.value && !compare) return null;
+  const { ranges } = store;
+  if (!versus.value && !compare && !ranges.value) return null;
   const stop = (
-    <button type="button" title="Key x" onClick={() => (versus.value = false)}>
+    <button type="button" title="Key x" onClick={() => store.stopComparing()}>
       Stop comparing
     </button>
   );
@@ -35,6 +38,7 @@ export function DiffBar({ store }: { store: Store }) {
         {sides.of === 'requests' && endpoint !== null && (
           <b>{shortened(plain(endpoint), 60)}, slow vs. typical: </b>
         )}
+        {ranges.value && <b>{rangeWords(ranges.value)}: </b>}
         {sentence(sides)} {found(store)}
       </span>
       {compare && <Pers store={store} />}
@@ -42,6 +46,12 @@ export function DiffBar({ store }: { store: Store }) {
       {!compare && stop}
     </div>
   );
+}
+
+/** Which ranges, in words. */
+export function rangeWords({ a, b }: Ranges): string {
+  const words = ({ from, to }: Span) => `${duration(from)} to ${duration(to)}`;
+  return `A ${words(a)}, B ${words(b)}`;
 }
 
 /** How much of it is more than chance. */

@@ -1,13 +1,14 @@
 // The two sides of a comparison: which samples belong to which, and what their sums are divided by.
-// Either the slow requests of an endpoint against its usual ones, or two recordings in one page.
-import { endpointNumber, idleNumber } from '../data/measure';
+// The slow requests of an endpoint against its usual ones, two recordings in one page, or two ranges of
+// one recording.
+import { endpointNumber, idleNumber, noSamples } from '../data/measure';
 import type { Profile, Samples, Span } from '../data/profile';
 import { byEndpoint, percentiles } from '../data/requests';
 import { type Base, baseOf, type Per, type Sum } from './statistics';
 
 export interface Sides {
   /** What the sides are. */
-  of: 'requests' | 'recordings';
+  of: 'requests' | 'recordings' | 'ranges';
   /** What they are called in a word: the first is what the second is compared with. */
   names: readonly [string, string];
   base: Base;
@@ -77,6 +78,51 @@ export function sidesOfRequests(shown: Profile, threads: Uint8Array, of: SlowAnd
     names: ['usual', 'slow'],
     base: baseOf('request', of.usual, of.slow, ...busy),
     slow: of,
+    side,
+  };
+}
+
+/** Two ranges of the time that do not overlap: the second is compared with the first. */
+export interface Ranges {
+  a: Span;
+  b: Span;
+}
+
+/** The ranges that are compared; null: one is not chosen, or they overlap. */
+export function rangesOf(against: Span | null, during: Span | null): Ranges | null {
+  if (!against || !during) return null;
+  const apart = against.to <= during.from || during.to <= against.from;
+  return apart ? { a: against, b: during } : null;
+}
+
+/** The samples of both ranges, where what lasts longer counts with its part and begins inside. */
+export function ofRanges(of: (during: Span) => Profile, { a, b }: Ranges): Profile {
+  const [first, second] = [of(a), of(b)];
+  const sizes = [first.samples.node.length, second.samples.node.length] as const;
+  const samples = noSamples(sizes[0] + sizes[1]);
+  for (const column of Object.keys(samples) as (keyof Samples)[]) {
+    samples[column].set(first.samples[column]);
+    samples[column].set(second.samples[column], sizes[0]);
+  }
+  for (let i = 0; i < samples.time.length; i++) {
+    const { from } = i < sizes[0] ? a : b;
+    samples.time[i] = Math.max(samples.time[i]!, from);
+  }
+  return { ...first, samples };
+}
+
+/** One range against another, for each second. */
+export function sidesOfRanges(shown: Profile, threads: Uint8Array, { a, b }: Ranges): Sides {
+  const isIn = (time: number, { from, to }: Span) => time >= from && time <= to;
+  const side = ({ time }: Samples, i: number) =>
+    isIn(time[i]!, a) ? 1 : isIn(time[i]!, b) ? 2 : 0;
+  const { busy } = wholes(shown, threads, side);
+  const seconds = ({ from, to }: Span) => (to - from) / 1e9;
+  return {
+    of: 'ranges',
+    names: ['A', 'B'],
+    base: baseOf('second', seconds(a), seconds(b), ...busy),
+    slow: null,
     side,
   };
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { takeFocus } from '../ui/focus';
 import type { Store } from '../state/store';
-import { openDialog } from '../ui/commands';
+import { openMenu } from '../ui/FrameMenu';
 import { Tooltip } from '../ui/Tooltip';
 import { FlameController } from './controller';
 import { spoken } from './describe';
@@ -85,7 +85,15 @@ function menu(
   controller.pointed.value = null;
   if (choose) return choose(node);
   store.focused.value = node;
-  openDialog.value = 'frame';
+  const tree = store.tree.value!;
+  openMenu({ store, x: event.clientX, y: event.clientY, key: tree.key(node), node });
+}
+
+/** The menu of the frame that has the focus, by key. */
+function menuByKey(store: Store, controller: FlameController): void {
+  const [tree, node] = [store.tree.value, store.focused.value];
+  const place = controller.focusedPlace();
+  if (tree && node > 0 && place) openMenu({ store, ...place, key: tree.key(node), node });
 }
 
 const MOVES: Readonly<Record<string, Move>> = {
@@ -109,6 +117,8 @@ function onKey(store: Store, controller: FlameController, event: KeyboardEvent):
   } else if (event.key === 'Enter') {
     store.zoomTo(node);
     say(store);
+  } else if (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
+    menuByKey(store, controller);
   } else return;
   controller.byKey.value = true;
   controller.pointed.value = null;

@@ -1,5 +1,5 @@
 // Colours of what threads did or waited for: the same in every view.
-import { coloursOf, contrast, dimmed, paint } from './colours';
+import { coloursOf, contrast, dimmed, mix, paint } from './colours';
 import type { Paint, Theme } from './colours';
 
 const LIGHT: Readonly<Record<string, string>> = {
@@ -29,16 +29,23 @@ export function causeColour(cause: string, theme: Theme): string {
   return dark ?? (Object.hasOwn(LIGHT, cause) ? LIGHT[cause]! : OTHER);
 }
 
+/** The part of the background in the colour of code that is not the application's. */
+const PALE = 0.35;
+
 /** Colours of frames by cause, and the same stepped back. */
 export interface CausePaints {
+  /** Of the application's own code. */
   strong: readonly Paint[];
+  /** Of all other code. */
+  pale: readonly Paint[];
   back: readonly Paint[];
 }
 
 export function causePaints(causes: readonly string[], theme: Theme): CausePaints {
   const strong = causes.map((cause) => paint(causeColour(cause, theme)));
   const { background } = coloursOf(theme);
-  return { strong, back: strong.map((from) => dimmed(from, background)) };
+  const pale = strong.map(({ fill }) => paint(mix(fill, background, PALE)));
+  return { strong, pale, back: strong.map((from) => dimmed(from, background)) };
 }
 
 /** What a cause means, in words that need no manual. */
@@ -70,8 +77,8 @@ export function causeWords(cause: string): string {
 const ROLES: Readonly<Record<string, string>> = {
   program: '#1d9a4b',
   GC: '#c84a00',
-  JIT: '#8b4fc4',
-  VM: '#1b73d0',
+  JIT: '#d4559b',
+  VM: '#4a5568',
   profiler: '#8f96a1',
 };
 
@@ -80,7 +87,7 @@ export function roleColour(role: string): string {
 }
 
 /** The way to a safepoint; the safepoint itself. */
-export const STOP_COLOURS = ['#f2c200', '#ff8a1f'] as const;
+export const STOP_COLOURS = ['#ffbf80', '#ff8a1f'] as const;
 export const STOP_WORDS = ['time to safepoint', 'in safepoint'] as const;
 
 /** Compilers; what the control group held back: threads that were ready. */

@@ -5,6 +5,7 @@ import { diffColours, diffLook, type DiffLook } from '../diff/colours';
 import type { TreeDiff } from '../diff/sums';
 import { contrastful, theme } from '../state/theme';
 import type { Store } from '../state/store';
+import { hasMine } from '../tree/frames';
 import { nodeAt } from '../tree/tree';
 import { causesOf } from '../data/wall';
 import { type CausePaints, causePaints } from './causes';
@@ -34,6 +35,7 @@ export class FlameController {
   private readonly disposers: (() => void)[] = [];
   private made: { diff: TreeDiff; shade: Theme; strong: boolean; look: DiffLook } | null = null;
   private paints: { shade: Theme; paints: CausePaints } | null = null;
+  private readonly hasOwn: boolean;
   private frame = 0;
   /** Distance of the view from the root's end, in pixels: outlives a change of the height. */
   private fromRoot = 0;
@@ -52,6 +54,7 @@ export class FlameController {
     private readonly spacer: HTMLElement,
     private readonly canvas: HTMLCanvasElement,
   ) {
+    this.hasOwn = hasMine(store.profile);
     this.context = canvas.getContext('2d', { alpha: false })!;
     const observer = new ResizeObserver(() => this.measure());
     observer.observe(scroller);
@@ -152,7 +155,7 @@ export class FlameController {
     void [store.growth.value, store.tree.value, store.range.value, store.keys.value];
     void [store.matches.value, store.off.value, store.focused.value, theme.value];
     void [this.pointed.value, this.byKey.value, this.store.diff.value, contrastful.value];
-    void [store.colour.value === 'package' && store.packages.value];
+    void [store.colouring.value === 'package' && store.packages.value];
     this.redraw();
   }
 
@@ -195,8 +198,9 @@ export class FlameController {
       matched: store.matched.peek(),
       matches: store.matches.peek(),
       diff: this.look(),
-      packages: store.colour.peek() === 'package' ? store.packages.peek().ofKey : null,
-      causes: store.colour.peek() === 'cause' ? this.causePaints() : null,
+      packages: store.colouring.peek() === 'package' ? store.packages.peek().ofKey : null,
+      causes: store.colouring.peek() === 'cause' ? this.causePaints() : null,
+      hasOwn: this.hasOwn,
       off: store.off.peek(),
       hovered: this.pointed.peek()?.node ?? -1,
       focused: store.focused.peek(),

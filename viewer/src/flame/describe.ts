@@ -25,6 +25,7 @@ export function describe(
   zoom: number,
   whole: Whole,
   diff: TreeDiff | null = null,
+  gaps: ReadonlySet<number> = new Set(),
 ): Description {
   const { unit } = profile.header;
   const value = tree.weight(node);
@@ -49,6 +50,7 @@ export function describe(
   }
   const original = keys.originals(key);
   if (original !== '') facts.push(['Original', shortened(original, NAME_MAX)]);
+  if (gaps.has(key)) facts.push(['Note', 'native frames that it calls could not be read']);
   const kinds = kindsOf(profile, tree, node);
   return { name: name || '(unnamed)', kind: kinds, facts };
 }

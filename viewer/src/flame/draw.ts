@@ -33,6 +33,8 @@ export interface Scene {
   packages: Uint8Array | null;
   /** Colours of causes, in the order of their numbers; null: others tell something. */
   causes: CausePaints | null;
+  /** Whether any code is known to be the application's. */
+  hasOwn: boolean;
   /** Kinds that are switched off. */
   off: ReadonlySet<number>;
   hovered: number;
@@ -113,8 +115,9 @@ function paintOf(scene: Scene, node: number, level: number): Paint {
   if (scene.diff) return scene.diff.paint(node, back);
   if (node === 0 || keys.isGroup(key)) return back ? colours.neutralDimmed : colours.neutral;
   if (scene.causes && tree.cause) {
-    const { strong, back: weak } = scene.causes;
-    return (back ? weak : strong)[tree.cause(node)] ?? colours.neutral;
+    const { strong, pale, back: weak } = scene.causes;
+    const of = keys.own[key] === 1 || !scene.hasOwn ? strong : pale;
+    return (back ? weak : of)[tree.cause(node)] ?? colours.neutral;
   }
   const kind = tree.kind(node);
   if (scene.packages) {

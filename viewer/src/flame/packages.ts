@@ -29,7 +29,12 @@ export function packagesOf(profile: Profile, keys: Keys, threads: Uint8Array): P
   names.forEach((name, key) => {
     if (name !== '') sums.set(name, (sums.get(name) ?? 0) + own[key]!);
   });
-  const heaviest = [...sums].filter(([, weight]) => weight > 0).sort((a, b) => b[1] - a[1]);
+  const ofApplication = new Set(names.filter((_, key) => keys.own[key] === 1));
+  const isOwn = (name: string) => Number(ofApplication.has(name));
+  // The application's packages come first: the first colours are the strongest.
+  const heaviest = [...sums]
+    .filter(([, weight]) => weight > 0)
+    .sort((a, b) => isOwn(b[0]) - isOwn(a[0]) || b[1] - a[1]);
   const named = heaviest.slice(0, PACKAGE_PAINTS.length).map(([name, weight], i) => ({
     name,
     paint: PACKAGE_PAINTS[i]!,

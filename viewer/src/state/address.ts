@@ -13,8 +13,8 @@ const UNKNOWN = '?';
 const EVERY_MS = 400;
 
 /** Typing, and moving along the time, are no places to come back to. */
-function placeOf(shared: Shared): string {
-  return toFragment({ ...shared, query: '', sight: null });
+function placeOf(shared: Shared, { first }: Store): string {
+  return toFragment({ ...shared, query: '', sight: null }, first);
 }
 
 export function keepAddress(store: Store): void {
@@ -31,11 +31,11 @@ export function keepAddress(store: Store): void {
     const { shared } = store;
     if (store.busy.value) return;
     window.clearTimeout(timer);
-    const fragment = toFragment(shared);
+    const fragment = toFragment(shared, store.first);
     written = fragment === '' ? '' : `#${fragment}`;
     const before = { place, unmoved };
-    place = placeOf(shared);
-    unmoved = toFragment({ ...shared, sight: null });
+    place = placeOf(shared, store);
+    unmoved = toFragment({ ...shared, sight: null }, store.first);
     if (written === location.hash) return;
     const isSame = before.place === place || before.place === UNKNOWN;
     const wait = last + EVERY_MS - performance.now();
@@ -45,9 +45,9 @@ export function keepAddress(store: Store): void {
   });
   addEventListener('hashchange', () => {
     if (location.hash === written) return;
-    const shared = fromFragment(location.hash);
+    const shared = fromFragment(location.hash, store.first);
     // The way back is not a new place.
-    place = placeOf(shared);
+    place = placeOf(shared, store);
     store.apply(shared);
   });
 }

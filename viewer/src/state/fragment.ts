@@ -1,9 +1,10 @@
 // The state of the page in its address, so that a link shows what its sender saw. Whatever is in an
 // address was written by anybody: it is read strictly, and what makes no sense is left out.
 import { CPU, type Measure, textOf, timeOf } from '../data/measure';
-import type { Span } from '../data/profile';
+import type { Profile, Span } from '../data/profile';
 import type { Width } from '../diff/build';
 import type { Per } from '../diff/statistics';
+import { type Frames, hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
 import { fromText, toText, type Transform } from '../tree/transform';
 import type { ThreadChoice } from '../tree/select';
@@ -40,6 +41,8 @@ export interface Shared {
   zoom: number[];
   /** The part of the time that everything is made of; null: all. */
   during: Span | null;
+  /** The part of the time that it is compared with; null: none is. */
+  against: Span | null;
   /** The part of the time that the timeline shows; null: all. */
   sight: Span | null;
   /** A request's number; 0: none. */
@@ -60,11 +63,16 @@ export interface Shared {
   colour: Colouring;
   /** The method whose callers and callees are shown, above and below it; empty: all stacks are. */
   around: string;
+  /** The lock that is looked at, by its name; empty: the first one. */
+  lock: string;
+  /** The application's frames, others folded; or all frames. */
+  frames: Frames;
 }
 
-export type Colouring = 'kind' | 'package' | 'cause';
+/** `auto`: by cause where wall time is shown, else by kind of code. */
+export type Colouring = 'auto' | 'kind' | 'package' | 'cause';
 
-const COLOURINGS: readonly Colouring[] = ['kind', 'package', 'cause'];
+const COLOURINGS: readonly Colouring[] = ['auto', 'kind', 'package', 'cause'];
 
 export const DEFAULTS: Shared = {
   view: 'overview',
@@ -78,6 +86,7 @@ export const DEFAULTS: Shared = {
   query: '',
   zoom: [],
   during: null,
+  against: null,
   sight: null,
   request: 0,
   onlyRequest: false,
@@ -86,10 +95,24 @@ export const DEFAULTS: Shared = {
   wide: 'both',
   transforms: [],
   original: false,
-  colour: 'kind',
+  colour: 'auto',
   around: '',
+  lock: '',
+  frames: 'all',
 };
 
+/** What a page shows that was opened without any choice: wall time and own code, if there are. */
+export function firstState(profile: Profile): Shared {
+  const { wall, compare } = profile.header;
+  const isOne = !compare;
+  return {
+    ...DEFAULTS,
+    measure: isOne && wall ? { time: 'wall', endpoint: null } : CPU,
+    frames: isOne && hasMine(profile) ? 'mine' : 'all',
+  };
+}
+
+const FRAMES: readonly Frames[] = ['mine', 'all'];
 const SPLITS: readonly SplitBy[] = ['thread', 'group', 'endpoint', 'cause'];
 /** The state without what a page of two recordings does not have. */
 export function ofTwo(shared: Shared, possible: readonly Per[]): Shared {
@@ -97,6 +120,7 @@ export function ofTwo(shared: Shared, possible: readonly Per[]): Shared {
     ...shared,
     view: VIEWS_OF_TWO.includes(shared.view) ? shared.view : DEFAULTS.view,
     during: null,
+    against: null,
     sight: null,
     request: 0,
     onlyRequest: false,
@@ -111,7 +135,8 @@ const QUERY_MAX = 1000;
 /** A deeper place is not put into the address: it would be longer than programs take. */
 export const ZOOM_MAX = 256;
 
-export function toFragment(state: Shared): string {
+/** The choices that are not those of `first`. */
+export function toFragment(state: Shared, first = DEFAULTS): string {
   const parts: string[] = [];
   const add = (name: string, value: string) => parts.push(`${name}=${encodeURIComponent(value)}`);
   if (state.view !== DEFAULTS.view) add('view', state.view);
@@ -120,12 +145,16 @@ export function toFragment(state: Shared): string {
   if (state.split !== 'none') add('split', state.split);
   if (state.byLine) add('lines', '1');
   if (state.threads.kind === 'one') add('thread', String(state.threads.thread));
+  if (state.threads.kind === 'some') {
+    add('threads', state.threads.threads.slice(0, ZOOM_MAX).join('.'));
+  }
   if (state.threads.kind === 'pool') add('pool', state.threads.pool);
   const { time, endpoint } = state.measure;
-  if (time !== 'cpu') add('time', textOf(time));
+  if (textOf(time) !== textOf(first.measure.time)) add('time', textOf(time));
   if (endpoint !== null) add('endpoint', endpoint);
   if (state.idle) add('idle', '1');
   if (state.during) add('range', spanText(state.during));
+  if (state.against) add('against', spanText(state.against));
   if (state.sight) add('sight', spanText(state.sight));
   if (state.request > 0) add('request', String(state.request));
   if (state.request > 0 && state.onlyRequest) add('only', '1');
@@ -134,14 +163,16 @@ export function toFragment(state: Shared): string {
   if (state.wide !== 'both') add('wide', state.wide);
   if (state.transforms.length > 0) add('stacks', toText(state.transforms));
   if (state.original) add('names', '1');
-  if (state.colour !== 'kind') add('colour', state.colour);
+  if (state.colour !== 'auto') add('colour', state.colour);
+  if (state.frames !== first.frames) add('frames', state.frames);
   if (state.around !== '') add('around', state.around);
+  if (state.lock !== '') add('lock', state.lock);
   if (state.query !== '') add('q', state.query);
   if (state.zoom.length > 0 && state.zoom.length <= ZOOM_MAX) add('zoom', state.zoom.join('.'));
   return parts.join('&');
 }
 
-export function fromFragment(fragment: string): Shared {
+export function fromFragment(fragment: string, first = DEFAULTS): Shared {
   const values = new Map<string, string>();
   for (const part of fragment.replace(/^#/, '').split('&')) {
     const at = part.indexOf('=');
@@ -158,13 +189,14 @@ export function fromFragment(fragment: string): Shared {
     byLine: flag('lines'),
     threads: threadsOf(values),
     measure: {
-      time: timeOf(values.get('time') ?? ''),
+      time: values.has('time') ? timeOf(values.get('time')!) : first.measure.time,
       endpoint: values.get('endpoint') ?? null,
     },
     idle: flag('idle'),
     query: (values.get('q') ?? '').slice(0, QUERY_MAX),
     zoom: zoomOf(values.get('zoom') ?? ''),
     during: spanOf(values.get('range') ?? ''),
+    against: spanOf(values.get('against') ?? ''),
     sight: spanOf(values.get('sight') ?? ''),
     request,
     onlyRequest: request > 0 && flag('only'),
@@ -172,8 +204,10 @@ export function fromFragment(fragment: string): Shared {
     per: PERS.find((per) => per === values.get('per')) ?? null,
     transforms: fromText(values.get('stacks') ?? ''),
     original: flag('names'),
-    colour: COLOURINGS.find((colour) => colour === values.get('colour')) ?? 'kind',
+    colour: COLOURINGS.find((colour) => colour === values.get('colour')) ?? 'auto',
+    frames: FRAMES.find((frames) => frames === values.get('frames')) ?? first.frames,
     around: (values.get('around') ?? '').slice(0, QUERY_MAX),
+    lock: (values.get('lock') ?? '').slice(0, QUERY_MAX),
     wide: WIDTHS.find((wide) => wide === values.get('wide')) ?? 'both',
   };
 }
@@ -181,6 +215,8 @@ export function fromFragment(fragment: string): Shared {
 function threadsOf(values: Map<string, string>): ThreadChoice {
   const pool = values.get('pool');
   if (pool !== undefined) return { kind: 'pool', pool };
+  const some = zoomOf(values.get('threads') ?? '');
+  if (some.length > 1) return { kind: 'some', threads: some };
   const thread = natural(values.get('thread') ?? '');
   return thread === null ? { kind: 'all' } : { kind: 'one', thread };
 }

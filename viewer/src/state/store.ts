@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { allocatedStrip } from '../data/allocations';
 import { lockStrip } from '../data/locked';
+import type { Place } from '../data/findings';
 import { CPU, type Measure, measured, possible } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
@@ -11,7 +12,10 @@ import { wholeOf } from '../data/whole';
 import { buildDiff, onSides, type Width } from '../diff/build';
 import {
   sideOfRequest,
+  ofRanges,
+  rangesOf,
   type Sides,
+  sidesOfRanges,
   sidesOfRecordings,
   sidesOfRequests,
   slowAndUsual,
@@ -24,7 +28,8 @@ import { packagesOf } from '../flame/packages';
 import { revealing } from '../flame/moves';
 import { matchedKeys, matchedWeight, matchLevels, nextMatch, parseQuery } from '../search/search';
 import { buildForward } from '../tree/forward';
-import { makeKeys, type SplitBy } from '../tree/keys';
+import { type Frames, hasMine, keysWithGaps, withFrames } from '../tree/frames';
+import { type Keys, makeKeys, type SplitBy } from '../tree/keys';
 import type { TreeRequest } from '../tree/request';
 import { ReverseTree } from '../tree/reverse';
 import { ALL_THREADS, chosenThreads, type ThreadChoice, threadRows } from '../tree/select';
@@ -34,6 +39,7 @@ import { type FrameTree, pathTo } from '../tree/tree';
 import {
   type Colouring,
   DEFAULTS,
+  firstState,
   fromFragment,
   ofTwo,
   type Shared,
@@ -44,6 +50,8 @@ import {
 
 /** Zooms remembered for going back. */
 const HISTORY_MAX = 100;
+/** How long the page says something. */
+const TOLD_MS = 2500;
 /** Bins of the strips over time. */
 const BINS = 200;
 
@@ -59,6 +67,8 @@ export class Store {
   readonly idle = signal(false);
   /** The part of the time that everything is made of; null: all. */
   readonly during = signal<Span | null>(null);
+  /** The part of the time that it is compared with; null: none is. */
+  readonly against = signal<Span | null>(null);
   /** The part of the time that the timeline shows; null: all. */
   readonly sight = signal<Span | null>(null);
   /** The request that is looked at; 0: none. */
@@ -78,9 +88,12 @@ export class Store {
   /** Whether generated classes have the names that the recording gives them. */
   readonly original = signal(false);
   /** What colours of frames tell. */
-  readonly colour = signal<Colouring>('kind');
+  readonly colour = signal<Colouring>('auto');
+  readonly frames = signal<Frames>('all');
   /** The method whose callers and callees are shown; empty: all stacks are. */
   readonly around = signal('');
+  /** The lock that is looked at; empty: the first one. */
+  readonly lock = signal('');
   readonly query = signal('');
   /** Kinds of code that are stepped back. */
   readonly off = signal<ReadonlySet<number>>(new Set());
@@ -96,25 +109,44 @@ export class Store {
   readonly focused = signal(0);
   /** Width of the graph in pixels, set by it. */
   readonly width = signal(1000);
+  /** What the page says for a moment. */
+  readonly told = signal('');
   /** What a screen reader is told. */
   readonly said = signal('');
 
   /** The profile of what is measured. */
   readonly shown = computed(() => {
-    const all = measured(this.profile, this.measure.value, {
-      idle: this.idle.value,
-      during: this.during.value,
-      request: this.onlyRequest.value ? this.request.value : 0,
-    });
+    const of = (during: Span | null) =>
+      measured(this.profile, this.measure.value, {
+        idle: this.idle.value,
+        during,
+        request: this.onlyRequest.value ? this.request.value : 0,
+      });
+    const ranges = this.ranges.value;
+    const all = ranges ? ofRanges(of, ranges) : of(this.during.value);
     const slow = this.slow.value;
     const some = slow ? onSides(all, sideOfRequest(slow)) : all;
-    const transforms = this.transforms.value;
-    return transforms.length === 0 ? some : transformed(some, this.keys.value, transforms);
+    const keys = this.keys.value;
+    return withFrames(transformed(some, keys, this.transforms.value), keys, this.frames.value);
   });
+  /** Keys of frames that native frames are missing after. */
+  readonly gaps = computed(() => keysWithGaps(this.profile, this.keys.value));
+  /** What colours tell. */
+  readonly colouring = computed(() => {
+    const colour = this.colour.value;
+    if (colour !== 'auto') return colour;
+    const { time } = this.measure.value;
+    const isWall = time === 'wall' || time === 'off' || typeof time === 'object';
+    return this.profile.wall && isWall ? 'cause' : 'kind';
+  });
+  /** The ranges of the time that are compared; null: none are. */
+  readonly ranges = computed(() =>
+    this.profile.header.compare ? null : rangesOf(this.against.value, this.during.value),
+  );
   /** The slow and the usual requests, if they are compared and there are such. */
   readonly slow = computed(() => {
     const { endpoint } = this.measure.value;
-    if (!this.versus.value || endpoint === null) return null;
+    if (!this.versus.value || endpoint === null || this.ranges.value) return null;
     return slowAndUsual(this.profile, endpoint, this.during.value);
   });
   /** What is compared; null: nothing is. A part of a view has what the whole of it has. */
@@ -122,6 +154,8 @@ export class Store {
     if (this.outer) return this.outer.sides.value;
     const [shown, threads, slow] = [this.shown.value, this.threads.value, this.slow.value];
     const { compare } = this.profile.header;
+    const ranges = this.ranges.value;
+    if (ranges) return sidesOfRanges(shown, threads, ranges);
     if (slow) return sidesOfRequests(shown, threads, slow);
     if (!compare) return null;
     const { endpoint } = this.measure.value;
@@ -182,16 +216,24 @@ export class Store {
   private readonly disposers: (() => void)[] = [];
   /** A zoom from the address, until there is a tree to apply it to. */
   private wanted: number[] = [];
+  /** What is zoomed to when the tree is there; empty: nothing. */
+  private sought = '';
+  private toldTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /** What is shown before anything is chosen. */
+  readonly first: Shared;
 
   /** `outer` is the state of the view that this one shows a part of. */
   constructor(
     readonly profile: Profile,
     private readonly outer: Store | null = null,
-  ) {}
+  ) {
+    this.first = firstState(profile);
+  }
 
   /** Takes the state from an address, and begins to build. */
   start(fragment: string): void {
-    this.apply(fromFragment(fragment));
+    this.apply(fromFragment(fragment, this.first));
     this.disposers.push(
       effect(() => this.build()),
       effect(() => this.growTree()),
@@ -213,6 +255,7 @@ export class Store {
     const samePart =
       shared.idle === this.idle.value &&
       sameSpan(shared.during, this.during.value) &&
+      sameSpan(shared.against, this.against.value) &&
       shared.onlyRequest === this.onlyRequest.value &&
       (!shared.onlyRequest || shared.request === this.request.value);
     const sameTree =
@@ -224,7 +267,8 @@ export class Store {
       shared.per === this.per.value &&
       shared.wide === this.wide.value &&
       shared.original === this.original.value &&
-      (shared.colour === 'cause') === (this.colour.value === 'cause') &&
+      shared.colour === this.colour.value &&
+      shared.frames === this.frames.value &&
       sameTransforms &&
       sameMeasure &&
       sameThreads;
@@ -237,6 +281,7 @@ export class Store {
       if (!sameThreads) choice.value = shared.threads;
       if (!sameMeasure) this.measure.value = measure;
       if (!sameSpan(shared.during, this.during.value)) this.during.value = shared.during;
+      if (!sameSpan(shared.against, this.against.value)) this.against.value = shared.against;
       if (!sameSpan(shared.sight, this.sight.value)) this.sight.value = shared.sight;
       this.idle.value = shared.idle;
       this.request.value = shared.request;
@@ -246,7 +291,9 @@ export class Store {
       this.wide.value = shared.wide;
       this.original.value = shared.original;
       this.colour.value = shared.colour;
+      this.frames.value = shared.frames;
       this.around.value = shared.around;
+      this.lock.value = shared.lock;
       if (!sameTransforms) this.transforms.value = shared.transforms;
       this.query.value = shared.query;
       const tree = this.tree.value;
@@ -270,6 +317,7 @@ export class Store {
       query: this.query.value,
       zoom: this.zoomPath(),
       during: this.during.value,
+      against: this.against.value,
       sight: this.sight.value,
       request: this.request.value,
       onlyRequest: this.onlyRequest.value,
@@ -279,12 +327,14 @@ export class Store {
       transforms: this.transforms.value,
       original: this.original.value,
       colour: this.colour.value,
+      frames: this.frames.value,
       around: this.around.value,
+      lock: this.lock.value,
     };
   }
 
   get fragment(): string {
-    return toFragment(this.shared);
+    return toFragment(this.shared, this.first);
   }
 
   /** Shows other colours; frames that have to know their causes are put together anew. */
@@ -295,7 +345,13 @@ export class Store {
   /** The next colours: kinds of code, packages, what was waited for. */
   nextColour(): void {
     const all: Colouring[] = ['kind', 'package', ...(this.profile.wall ? ['cause' as const] : [])];
-    this.colourBy(all[(all.indexOf(this.colour.value) + 1) % all.length]!);
+    this.colourBy(all[(all.indexOf(this.colouring.value) + 1) % all.length]!);
+  }
+
+  /** The application's frames or all of them. */
+  flipFrames(): void {
+    if (!hasMine(this.profile)) return;
+    this.apply({ ...this.shared, zoom: [], frames: this.frames.value === 'mine' ? 'all' : 'mine' });
   }
 
   /** The method of the frame that has the focus; empty if that is no code. */
@@ -333,6 +389,46 @@ export class Store {
     this.apply({ ...this.shared, zoom: [], ...change, view });
   }
 
+  /** Goes to a place. A graph there is searched for what it is about, and zoomed to it. */
+  show({ view, change, seek }: Place): void {
+    const key = seek === '' ? -1 : keyNamed(this.keys.value, seek);
+    const query = key < 0 ? '' : this.keys.value.methodLabel(key);
+    // What is folded away otherwise is to be seen.
+    const isFolded = key >= 0 && this.keys.value.own[key] !== 1;
+    this.go(view, { ...change, query, frames: isFolded ? 'all' : this.frames.value });
+    this.sought = key < 0 ? '' : query;
+    if (!this.busy.value) this.seek();
+  }
+
+  /** Searches the graph for a method or a text, and goes there. */
+  find(name: string): void {
+    this.query.value = name;
+    this.view.value = 'flame';
+  }
+
+  /** Says something to all: on the page for a moment, and to screen readers. */
+  tell(text: string): void {
+    this.said.value = text;
+    this.told.value = text;
+    clearTimeout(this.toldTimer);
+    this.toldTimer = setTimeout(() => (this.told.value = ''), TOLD_MS);
+  }
+
+  /** Zooms to the widest frame of what is sought. */
+  private seek(): void {
+    const [tree, keys, wanted] = [this.tree.value, this.keys.value, this.sought];
+    this.sought = '';
+    if (!tree || wanted === '') return;
+    // A tree of callers has what is innermost below its root.
+    const all = tree.grow ? tree.children(0) : Array.from({ length: tree.size }, (_, node) => node);
+    let widest = 0;
+    for (const node of Array.from(all)) {
+      if (node === 0 || keys.methodLabel(tree.key(node)) !== wanted) continue;
+      if (widest === 0 || tree.weight(node) > tree.weight(widest)) widest = node;
+    }
+    if (widest !== 0) this.zoomTo(widest);
+  }
+
   private zoomPath(): number[] {
     const [tree, zoom] = [this.tree.value, this.zoom.value];
     if (!tree || zoom === 0) return this.busy.value ? this.wanted : [];
@@ -350,7 +446,7 @@ export class Store {
       keys: this.keys.value,
       threads: this.threads.value,
       split: this.split.value,
-      causes: this.colour.value === 'cause' ? 1 + this.profile.header.waits.length : 0,
+      causes: this.colouring.value === 'cause' ? 1 + this.profile.header.waits.length : 0,
     };
     const [reversed, sides, wide] = [this.reversed.value, this.sides.value, this.wide.value];
     this.busy.value = true;
@@ -370,6 +466,7 @@ export class Store {
         this.zoom.value = node;
         this.focused.value = node;
         this.busy.value = false;
+        this.seek();
       });
     });
     return () => abort.abort();
@@ -401,6 +498,22 @@ export class Store {
       this.zoom.value = node;
       this.focused.value = node;
     });
+  }
+
+  /** Chooses a range of the time, or the one that it is compared with. */
+  chooseRange(span: Span | null, isBase: boolean): void {
+    if (isBase) this.against.value = span;
+    else this.during.value = span;
+    if (this.against.value && !this.during.value) {
+      this.tell('Now drag, without Ctrl, across the range to compare with it.');
+    } else if (this.against.value && !this.ranges.value) {
+      this.tell('The ranges overlap: choose two that do not.');
+    }
+  }
+
+  stopComparing(): void {
+    this.versus.value = false;
+    this.against.value = null;
   }
 
   /** Back to where the last zoom was made, else all the way out. False if there is no zoom. */
@@ -437,6 +550,16 @@ export class Store {
     if (!off.delete(kind)) off.add(kind);
     this.off.value = off;
   }
+}
+
+/** The key of a method or class by the name that the recording has for it; -1: there is none. */
+function keyNamed(keys: Keys, name: string): number {
+  for (let key = 0; key < keys.methods; key++) {
+    const original = keys.originals(key);
+    if (keys.methodLabel(key) === name) return key;
+    if (original !== '' && `${original}.${keys.methodName(key)}` === name) return key;
+  }
+  return -1;
 }
 
 function sameSpan(a: Span | null, b: Span | null): boolean {

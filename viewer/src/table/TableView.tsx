@@ -1,9 +1,12 @@
 // The table of methods, classes, packages or threads. Only the rows in sight exist.
 import { type Signal, useComputed, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, plural, type Unit, weight } from '../data/format';
 import { shortened } from '../data/plain';
+import { csvOf, save } from '../ui/copy';
 import { takeFocus } from '../ui/focus';
+import { openMenu } from '../ui/FrameMenu';
 import type { Store } from '../state/store';
 import { nameRoom, ROW_HEIGHT, scrollToRow, useScroll, windowOf } from '../ui/rows';
 import { type GroupBy, type SortBy, sortRows, topTable, type TopRow } from './top';
@@ -23,7 +26,7 @@ const COLUMNS: readonly [SortBy, string][] = [
 ];
 const HEAD_HEIGHT = 30;
 /** Width of the other columns, as in the style sheet. */
-const OTHERS_PX = { narrow: 170, wide: 400 };
+const OTHERS_PX = { narrow: 170, wide: 500 };
 
 interface Sorting {
   by: SortBy;
@@ -52,16 +55,19 @@ export function TableView({ store }: { store: Store }) {
   const scroll = useScroll(box);
   useEffect(() => takeFocus(box.current), []);
   const search = (row: TopRow | undefined) => {
-    if (!row || by.value === 'thread') return;
-    store.query.value = row.name;
-    store.view.value = 'flame';
+    if (row && by.value !== 'thread') store.find(row.name);
   };
+  const menu = (row: TopRow | undefined, x: number, y: number) =>
+    row !== undefined && openMenu({ store, x, y, key: row.key, node: -1 });
   const onKey = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
     const last = rows.value.length - 1;
     const step = stepOf(event.key, last, scroll.height);
     if (event.key === 'Enter') search(rows.value[current.value]);
-    else if (step !== undefined) {
+    else if (event.key === 'ContextMenu' || (event.key === 'F10' && event.shiftKey)) {
+      const { left, top } = box.current!.getBoundingClientRect();
+      menu(rows.value[current.value], left + HEAD_HEIGHT, top + HEAD_HEIGHT);
+    } else if (step !== undefined) {
       current.value = Math.max(0, Math.min(last, current.value + step));
       scrollToRow(box.current!, current.value, HEAD_HEIGHT);
     } else return;
@@ -71,10 +77,14 @@ export function TableView({ store }: { store: Store }) {
   const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
   return (
     <div class="table-view">
-      <Groups by={by} rows={rows.value.length} />
+      <Groups by={by} rows={rows.value.length}>
+        <button type="button" onClick={() => saveRows(store, rows.value)}>
+          CSV
+        </button>
+      </Groups>
       <div ref={box} class="scroll" tabIndex={0} onKeyDown={onKey} role="region" aria-label="Table">
         <table class="top" aria-rowcount={rows.value.length + 1}>
-          <Heads sort={sort} />
+          <Heads sort={sort} unit={store.shown.value.header.unit} />
           <tbody>
             <tr aria-hidden="true" style={{ height: `${shown.before}px` }} />
             {rows.value.slice(shown.first, shown.end).map((row, i) => (
@@ -88,6 +98,11 @@ export function TableView({ store }: { store: Store }) {
                 unit={store.shown.value.header.unit}
                 onClick={() => (current.value = shown.first + i)}
                 onDblClick={() => search(row)}
+                onMenu={(event) => {
+                  current.value = shown.first + i;
+                  if (menu(row, event.clientX, event.clientY)) event.preventDefault();
+                }}
+                time={sort.value.by === 'total' ? 'total' : 'own'}
               />
             ))}
             <tr aria-hidden="true" style={{ height: `${shown.after}px` }} />
@@ -96,6 +111,14 @@ export function TableView({ store }: { store: Store }) {
       </div>
     </div>
   );
+}
+
+/** The rows on show as a file. */
+function saveRows(store: Store, rows: readonly TopRow[]): void {
+  const { unit } = store.shown.value.header;
+  const head = ['name', `self (${unit})`, `total (${unit})`, 'samples'];
+  const body = rows.map(({ name, own, total, samples }) => [name, own, total, samples]);
+  save('table.csv', new Blob([csvOf([head, ...body])], { type: 'text/csv' }));
 }
 
 /** How many rows a key goes on; undefined for other keys. */
@@ -112,7 +135,8 @@ function stepOf(key: string, last: number, height: number): number | undefined {
   return Object.hasOwn(steps, key) ? steps[key] : undefined;
 }
 
-function Groups({ by, rows }: { by: Signal<GroupBy>; rows: number }) {
+function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentChildren }) {
+  const { by, rows } = props;
   return (
     <div class="group" role="group" aria-label="Rows are">
       {GROUPS.map(([group, label]) => (
@@ -125,6 +149,7 @@ function Groups({ by, rows }: { by: Signal<GroupBy>; rows: number }) {
           {label}
         </button>
       ))}
+      {props.children}
       <span class="note">
         {plural(rows, 'row')}; ± is one standard error; Enter or double-click to find in the flame
         graph
@@ -133,7 +158,7 @@ function Groups({ by, rows }: { by: Signal<GroupBy>; rows: number }) {
   );
 }
 
-function Heads({ sort }: { sort: Signal<Sorting> }) {
+function Heads({ sort, unit }: { sort: Signal<Sorting>; unit: Unit }) {
   const choose = (column: SortBy) => {
     const { by, descending } = sort.value;
     // Another column begins with what is most, but names with the first.
@@ -145,6 +170,9 @@ function Heads({ sort }: { sort: Signal<Sorting> }) {
         {COLUMNS.map(([column, label]) => (
           <Head key={column} label={label} column={column} sort={sort.value} choose={choose} />
         ))}
+        <th scope="col" class="time">
+          {sort.value.by === 'total' ? 'Total' : 'Self'} {unit === 'bytes' ? 'bytes' : 'time'}
+        </th>
       </tr>
     </thead>
   );
@@ -178,6 +206,9 @@ function Row(props: {
   unit: Unit;
   onClick(): void;
   onDblClick(): void;
+  onMenu(event: MouseEvent): void;
+  /** Which of its times is shown. */
+  time: 'own' | 'total';
 }) {
   const { row, all, unit } = props;
   const share = (value: number, error: number) => (
@@ -193,6 +224,7 @@ function Row(props: {
       aria-current={props.current ? 'true' : undefined}
       onClick={props.onClick}
       onDblClick={props.onDblClick}
+      onContextMenu={props.onMenu}
     >
       {share(row.own, row.ownError)}
       {share(row.total, row.totalError)}
@@ -200,6 +232,7 @@ function Row(props: {
       <td class="name" title={shortened(row.name, 400)}>
         {shortened(row.name, props.room) || '(unnamed)'}
       </td>
+      <td class="number time">{weight(row[props.time], unit)}</td>
     </tr>
   );
 }

@@ -11,6 +11,8 @@ export type GroupBy = Place | 'thread';
 
 export interface TopRow {
   name: string;
+  /** Its key, if it is a method; else -1. */
+  key: number;
   own: number;
   total: number;
   /** Standard errors of the shares own/all and total/all. */
@@ -34,7 +36,7 @@ interface Sums {
 export function topTable(profile: Profile, keys: Keys, threads: Uint8Array, by: GroupBy): TopTable {
   const all = wholeOf(profile, threads);
   if (by === 'thread') return { rows: threadTable(profile, keys, threads, all), all: all.weight };
-  const { ofKey, names } = groupsOf(keys, by);
+  const { ofKey, names, first } = groupsOf(keys, by);
   const own = nodeSums(profile, threads);
   const subtree = subtreeSums(profile, own);
   const ownBy = emptySums(names.length);
@@ -52,7 +54,8 @@ export function topTable(profile: Profile, keys: Keys, threads: Uint8Array, by: 
   const rows: TopRow[] = [];
   for (let group = 0; group < names.length; group++) {
     if (totalBy.samples[group] === 0) continue;
-    rows.push(rowOf(names[group]!, ownBy, totalBy, group, all));
+    const key = by === 'method' ? first[group]! : -1;
+    rows.push({ ...rowOf(names[group]!, ownBy, totalBy, group, all), key });
   }
   return { rows, all: all.weight };
 }
@@ -60,6 +63,7 @@ export function topTable(profile: Profile, keys: Keys, threads: Uint8Array, by: 
 function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole): TopRow {
   return {
     name,
+    key: -1,
     own: own.weight[group]!,
     total: total.weight[group]!,
     ownError: shareError(own.weight[group]!, own.squares[group]!, all),
@@ -68,17 +72,22 @@ function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole):
   };
 }
 
-/** The group of each key, and the groups' names. */
-export function groupsOf(keys: Keys, by: Place): { ofKey: Uint32Array; names: string[] } {
+/** The group of each key; the groups' names, and one key of each. */
+export function groupsOf(
+  keys: Keys,
+  by: Place,
+): { ofKey: Uint32Array; names: string[]; first: number[] } {
   const ofKey = new Uint32Array(keys.count);
   const ids = new Map<string, number>();
+  const first: number[] = [];
   for (let key = 0; key < keys.methods; key++) {
     const name = by === 'method' ? keys.label(key) : placeOf(keys, key, by);
     const id = ids.get(name) ?? ids.size;
+    if (id === ids.size) first.push(key);
     ids.set(name, id);
     ofKey[key] = id;
   }
-  return { ofKey, names: [...ids.keys()] };
+  return { ofKey, names: [...ids.keys()], first };
 }
 
 /** A library's file name is class and package at once. */

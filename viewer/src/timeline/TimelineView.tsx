@@ -79,7 +79,7 @@ export function TimelineView({ store }: { store: Store }) {
 
 /** By itself, so that nothing else is made anew while it changes with every frame. */
 function InSight({ controller }: { controller: TimelineController }) {
-  return <>{duration(length(controller.sight.value))} in sight</>;
+  return <>showing {duration(length(controller.sight.value))}</>;
 }
 
 function length({ from, to }: Span): number {
@@ -137,7 +137,7 @@ function Colours({ store }: { store: Store }) {
   const { waits } = store.tracks.value;
   const measured = plain(store.profile.header.measured ?? CPU_TIME);
   return (
-    <>
+    <div class="legend-line" tabIndex={0} role="group" aria-label="Legend">
       <CauseLegend causes={causes} />
       <ul class="key" aria-label="Marks">
         <li>
@@ -152,7 +152,7 @@ function Colours({ store }: { store: Store }) {
         )}
         {profile.requests.time.length > 0 && (
           <li>
-            <span class="request-mark" /> request (dark: slow)
+            <span class="request-mark" /> request (dark: slowest 5 %)
           </li>
         )}
         {runtimeLanes(profile).map(({ what }) =>
@@ -177,7 +177,7 @@ function Colours({ store }: { store: Store }) {
             </li>
           ))}
       </ul>
-    </>
+    </div>
   );
 }
 
@@ -280,7 +280,8 @@ function pointerOf(controller: TimelineController) {
       const dragged = controller.dragged.peek();
       controller.dragged.value = null;
       if (drag.far) {
-        if (dragged && dragged.to > dragged.from) store.during.value = dragged;
+        const isBase = (event.ctrlKey || event.metaKey) && !store.profile.header.compare;
+        if (dragged && dragged.to > dragged.from) store.chooseRange(dragged, isBase);
         return;
       }
       const hit = controller.hitAt(event.clientX, event.clientY);

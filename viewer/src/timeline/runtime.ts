@@ -89,7 +89,7 @@ function toldStretch(profile: Profile, what: number, time: number): Told {
 function toldStop({ stops, names }: Profile, time: number): Told {
   const i = nearest(stops.time, time);
   if (i < 0) return { title: 'Safepoints', kind: '', facts: [] };
-  const operation = names.text(stops.operation[i]!) || '(not known)';
+  const operation = names.text(stops.operation[i]!) || '(unknown)';
   const facts: [string, string][] = [
     ['At', duration(stops.time[i]!)],
     ['Reaching it', duration(stops.reaching[i]!)],
@@ -134,7 +134,7 @@ function toldCompilation(profile: Profile, time: number): Told {
     };
   facts.push(['Took', duration(compiled.duration[i]!)], ['From', duration(compiled.time[i]!)]);
   if (compiled.level[i]! > 0) facts.push(['Level', String(compiled.level[i])]);
-  return { title: names.text(compiled.method[i]!) || '(not known)', kind: 'compiled', facts };
+  return { title: names.text(compiled.method[i]!) || '(unknown)', kind: 'compiled', facts };
 }
 
 function toldThrottled({ throttled, header }: Profile, time: number): Told {

@@ -20,6 +20,8 @@ export interface Keys {
   readonly count: number;
   /** The key of each frame. */
   readonly ofFrame: Uint32Array;
+  /** For each key 1 if it is code of the application. */
+  readonly own: Uint8Array;
   className(key: number): string;
   methodName(key: number): string;
   /** What the class or function belongs to: a jar, folder or module where that is known. */
@@ -148,6 +150,9 @@ function keysOf(
     methods: own,
     count: ofLabels + labels.length,
     ofFrame,
+    own: Uint8Array.from({ length: ofLabels + labels.length }, (_, key) =>
+      key < own ? methods.own[someMethod[key]!]! : 0,
+    ),
     className: (key) => (key < own ? classText(methods.class[someMethod[key]!]!) : ''),
     methodLabel(key) {
       const className = keys.className(key);

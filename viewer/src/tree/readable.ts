@@ -3,8 +3,8 @@
 
 const RULES: readonly [RegExp, string][] = [
   // a.B$$Lambda$71+0x00007f, a.B$$Lambda/0x0000, a.B$$Lambda$14/1234; the JDK's recorder writes .0x00
-  // and .1234.
-  [/\$\$Lambda(?:\$\d+)?(?:[+/](?:0x)?[0-9a-fA-F]+|\.(?:0x[0-9a-fA-F]+|\d+))?$/, ' (lambda)'],
+  // and .1234, also behind the former.
+  [/\$\$Lambda(?:\$\d+)?(?:[+/](?:0x)?[0-9a-fA-F]+)?(?:\.(?:0x[0-9a-fA-F]+|\d+))?$/, ' (lambda)'],
   // Spring's and Hibernate's subclasses of the program's own classes.
   [/\$\$(?:EnhancerBy\w*|FastClassBy\w*|SpringCGLIB)\$\$[0-9a-fA-F]+$/, ' (generated)'],
   [/\$(?:ByteBuddy|HibernateProxy|MockitoMock)\$\w*$/, ' (generated)'],

@@ -2,9 +2,12 @@
 import type { Profile } from '../data/profile';
 import { poolOf, threadName } from './keys';
 
-/** All threads, one thread, or a pool of threads whose names differ only in numbers. */
+/** All threads, one, some, or a pool of threads whose names differ only in numbers. */
 export type ThreadChoice =
-  { kind: 'all' } | { kind: 'one'; thread: number } | { kind: 'pool'; pool: string };
+  | { kind: 'all' }
+  | { kind: 'one'; thread: number }
+  | { kind: 'some'; threads: readonly number[] }
+  | { kind: 'pool'; pool: string };
 
 export const ALL_THREADS: ThreadChoice = { kind: 'all' };
 
@@ -16,6 +19,8 @@ export function chosenThreads(profile: Profile, choice: ThreadChoice): Uint8Arra
   if (choice.kind === 'all') chosen.fill(1);
   else if (choice.kind === 'one') {
     if (choice.thread < chosen.length) chosen[choice.thread] = 1;
+  } else if (choice.kind === 'some') {
+    for (const thread of choice.threads) if (thread < chosen.length) chosen[thread] = 1;
   } else {
     for (let thread = 0; thread < chosen.length; thread++) {
       const name = profile.names.text(profile.threads.name[thread]!);
@@ -23,6 +28,16 @@ export function chosenThreads(profile: Profile, choice: ThreadChoice): Uint8Arra
     }
   }
   return chosen;
+}
+
+/** The choice with a thread more or less. */
+export function withThread(choice: ThreadChoice, thread: number, isIn: boolean): ThreadChoice {
+  const known =
+    choice.kind === 'some' ? choice.threads : choice.kind === 'one' ? [choice.thread] : [];
+  const others = known.filter((other) => other !== thread);
+  const threads = (isIn ? [...others, thread] : others).sort((a, b) => a - b);
+  if (threads.length === 0) return ALL_THREADS;
+  return threads.length === 1 ? { kind: 'one', thread: threads[0]! } : { kind: 'some', threads };
 }
 
 export interface ThreadRow {

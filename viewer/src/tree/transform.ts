@@ -2,6 +2,7 @@
 // another parent, or none: trees, tables and searches are then made as always. Pure.
 import { noSamples } from '../data/measure';
 import type { Profile, Samples } from '../data/profile';
+import { matchedKeys, parseQuery } from '../search/search';
 import type { Keys } from './keys';
 
 /**
@@ -15,8 +16,8 @@ import type { Keys } from './keys';
  * - drop-library: the same of a library
  * - collapse: of frames of a package that follow each other only the outermost stays
  * - collapse-library: the same of a library
+ * - only: only stacks with a frame that a search finds
  * - recursion: a method that is on the stack already is folded into where it is
- * - frameworks: of frames of the JDK and of frameworks that follow each other the outermost stays
  */
 export const TRANSFORMS = [
   'focus',
@@ -29,22 +30,14 @@ export const TRANSFORMS = [
   'drop-library',
   'collapse',
   'collapse-library',
+  'only',
   'recursion',
-  'frameworks',
 ] as const;
 
 export interface Transform {
   kind: (typeof TRANSFORMS)[number];
   /** A method's label or a package; empty where none is needed. */
   name: string;
-}
-
-/** Packages of which nobody looks at the inside of calls. */
-const FRAMEWORKS =
-  /^(?:java|javax|jdk|sun|jakarta|kotlin|kotlinx|scala|akka|reactor|com\.sun|io\.(?:netty|vertx|undertow|micronaut|quarkus|reactivex|grpc)|org\.(?:springframework|hibernate|apache|eclipse|jboss|glassfish|wildfly))\.|^(?:lib[\w.+-]*\.so|ld-linux|\[)/;
-
-export function isFramework(className: string): boolean {
-  return FRAMEWORKS.test(className);
 }
 
 /** The package of a class; a library's file is one by itself. */
@@ -59,14 +52,17 @@ const OF_PACKAGES: readonly Kind[] = ['merge-package', 'drop-package', 'collapse
 const OF_LIBRARIES: readonly Kind[] = ['merge-library', 'drop-library', 'collapse-library'];
 const MERGES: readonly Kind[] = ['merge', 'merge-package', 'merge-library'];
 const DROPS: readonly Kind[] = ['drop', 'drop-package', 'drop-library'];
-const COLLAPSES: readonly Kind[] = ['collapse', 'collapse-library', 'frameworks'];
+const COLLAPSES: readonly Kind[] = ['collapse', 'collapse-library'];
 
 /** What each transform does to a key of code: 1 if it is about it. */
 function marksOf({ kind, name }: Transform, keys: Keys): Uint8Array {
+  if (kind === 'only') {
+    const { query } = parseQuery(name);
+    return query ? matchedKeys(keys, query, name) : new Uint8Array(keys.count);
+  }
   const isPackage = OF_PACKAGES.includes(kind);
   const isLibrary = OF_LIBRARIES.includes(kind);
   return Uint8Array.from({ length: keys.methods }, (_, key) => {
-    if (kind === 'frameworks') return Number(isFramework(keys.className(key)));
     if (isLibrary) return Number(keys.library(key) === name);
     if (!isPackage) return Number(keys.methodLabel(key) === name);
     const own = packageOf(keys.className(key));
@@ -112,7 +108,7 @@ function applied(
   const drops = DROPS.includes(kind);
   const merges = MERGES.includes(kind);
   const collapses = COLLAPSES.includes(kind);
-  const needs = kind === 'focus' || kind === 'callers';
+  const needs = kind === 'focus' || kind === 'callers' || kind === 'only';
   for (let node = 1; node < n; node++) {
     const above = parent[node]!;
     const at = key(node);
@@ -185,10 +181,10 @@ export function words({ kind, name }: Transform): string {
     case 'collapse':
     case 'collapse-library':
       return `${name} collapsed`;
-    case 'recursion':
-      return 'recursion folded';
+    case 'only':
+      return `only stacks that match ${name}`;
     default:
-      return 'frameworks collapsed';
+      return 'recursion folded';
   }
 }
 

@@ -17,14 +17,16 @@ import { Safepoints } from '../views/Safepoints';
 import { SandwichView } from '../flame/SandwichView';
 import { Breadcrumbs } from './Breadcrumbs';
 import { CauseLegend } from './CauseLegend';
-import { onKey } from './commands';
+import { moreTools, onKey } from './commands';
 import { Filters } from './Filters';
 import { FrameDialog } from './FrameDialog';
+import { FrameMenu } from './FrameMenu';
 import { Head } from './Head';
 import { HelpDialog } from './HelpDialog';
 import { Legend } from './Legend';
 import { PackageLegend } from './PackageLegend';
 import { PANEL_ID, tabId, Tabs } from './Tabs';
+import { ThreadsDialog } from './ThreadsDialog';
 import { Toolbar } from './Toolbar';
 import { Transforms } from './Transforms';
 
@@ -45,7 +47,7 @@ export function App({ store }: { store: Store }) {
       <header>
         <Head store={store} />
         <Tabs store={store} />
-        <div class="tools">
+        <div class={moreTools.value || !isOfStacks ? 'tools open' : 'tools'}>
           <Filters store={store} />
           {isOfStacks && <Toolbar store={store} />}
         </div>
@@ -69,14 +71,17 @@ export function App({ store }: { store: Store }) {
       </div>
       <HelpDialog />
       <FrameDialog store={store} />
+      <ThreadsDialog store={store} />
+      <FrameMenu />
+      {store.told.value !== '' && <div class="told-all">{store.told.value}</div>}
     </>
   );
 }
 
 function Colours({ store }: { store: Store }) {
   if (store.sides.value) return <DiffLegend store={store} />;
-  if (store.colour.value === 'cause') return <CauseLegend store={store} />;
-  return store.colour.value === 'package' ? (
+  if (store.colouring.value === 'cause') return <CauseLegend store={store} />;
+  return store.colouring.value === 'package' ? (
     <PackageLegend store={store} />
   ) : (
     <Legend store={store} />

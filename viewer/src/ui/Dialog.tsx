@@ -1,7 +1,7 @@
 // A dialog of the browser's own: it traps the focus and closes on Escape by itself.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { type DialogName, openDialog } from './commands';
+import { type DialogName, frameKey, openDialog } from './commands';
 
 export function Dialog(props: { name: DialogName; title: string; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -13,7 +13,9 @@ export function Dialog(props: { name: DialogName; title: string; children: Compo
     if (!open && element.open) element.close();
   }, [open]);
   const close = () => {
-    if (openDialog.value === props.name) openDialog.value = null;
+    if (openDialog.value !== props.name) return;
+    openDialog.value = null;
+    frameKey.value = -1;
   };
   const title = `${props.name}-title`;
   return (

@@ -6,7 +6,10 @@ import { spanOf } from '../data/requests';
 import type { Span } from '../data/profile';
 import { wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
+import { openDialog } from './commands';
 
+/** The value of the choice of several threads. */
+const SEVERAL = 's';
 /** More of them are not offered one by one. */
 const CHOICES_MAX = 500;
 
@@ -65,8 +68,12 @@ function Threads({ store }: { store: Store }) {
   const { threads, pools } = store.threadRows.value;
   const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
   const choice = store.choice.value;
-  const value =
-    choice.kind === 'all' ? '' : choice.kind === 'one' ? `t${choice.thread}` : `p${choice.pool}`;
+  const value = {
+    all: () => '',
+    one: () => `t${(choice as { thread: number }).thread}`,
+    some: () => SEVERAL,
+    pool: () => `p${(choice as { pool: string }).pool}`,
+  }[choice.kind]();
   const choose = (text: string) => {
     const rest = text.slice(1);
     store.choice.value =
@@ -82,7 +89,13 @@ function Threads({ store }: { store: Store }) {
     <select
       aria-label="Threads"
       value={value}
-      onChange={(event) => choose(event.currentTarget.value)}
+      onChange={(event) => {
+        const { value: chosen } = event.currentTarget;
+        if (chosen === SEVERAL) {
+          event.currentTarget.value = value;
+          openDialog.value = 'threads';
+        } else choose(chosen);
+      }}
     >
       <option value="">All threads ({threads.length})</option>
       {pools.length > 0 && (
@@ -101,6 +114,9 @@ function Threads({ store }: { store: Store }) {
           </option>
         ))}
       </optgroup>
+      <option value={SEVERAL}>
+        {choice.kind === 'some' ? `${choice.threads.length} threads` : 'Several threads…'}
+      </option>
     </select>
   );
 }

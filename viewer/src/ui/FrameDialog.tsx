@@ -5,7 +5,7 @@ import { shortened } from '../data/plain';
 import type { Store } from '../state/store';
 import { type Neighbour, sandwich } from '../tree/sandwich';
 import { packageOf, type Transform } from '../tree/transform';
-import { openDialog } from './commands';
+import { frameKey, openDialog } from './commands';
 import { Dialog } from './Dialog';
 
 const ROWS_MAX = 12;
@@ -21,6 +21,7 @@ export function FrameDialog({ store }: { store: Store }) {
 
 /** The key of the frame that has the focus; -1 if it is no code. */
 function focusedKey(store: Store): number {
+  if (frameKey.value >= 0) return frameKey.value;
   const [tree, node] = [store.tree.value, store.focused.value];
   if (!tree || node === 0 || node >= tree.size) return -1;
   const key = tree.key(node);

@@ -6,6 +6,7 @@ import type { Profile } from '../data/profile';
 import type { Store } from '../state/store';
 import { contrastful, theme, toggleTheme } from '../state/theme';
 import { toggleDialog } from './commands';
+import { copy } from './copy';
 
 export function Head({ store }: { store: Store }) {
   const { profile } = store;
@@ -18,6 +19,14 @@ export function Head({ store }: { store: Store }) {
       </h1>
       <p class="summary">{summary(profile).join(' · ')}</p>
       <div class="group">
+        <button
+          type="button"
+          class="quiet"
+          title="The address of what is shown, with all choices"
+          onClick={() => void copy(store, 'the link', linkTo(store))}
+        >
+          Copy link
+        </button>
         <button
           type="button"
           class="quiet"
@@ -42,6 +51,12 @@ export function Head({ store }: { store: Store }) {
       </div>
     </div>
   );
+}
+
+/** The page's address with what is chosen, which the address bar may have a moment later. */
+function linkTo(store: Store): string {
+  const { fragment } = store;
+  return location.href.replace(/#.*$/, '') + (fragment === '' ? '' : `#${fragment}`);
 }
 
 /** The main class, or the jar's name without its folder. */

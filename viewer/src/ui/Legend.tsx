@@ -54,7 +54,10 @@ function usedKinds({ profile }: Store): boolean[] {
   let kinds = used.get(profile);
   if (!kinds) {
     kinds = profile.header.kinds.map(() => false);
-    for (const kind of profile.frames.kind) kinds[kind] = true;
+    const { kind, method } = profile.frames;
+    // No stack has the frames that stand for others until some are folded.
+    const end = profile.standIns?.runtime ?? method.length;
+    for (let frame = 0; frame < end; frame++) kinds[kind[frame]!] = true;
     used.set(profile, kinds);
   }
   return kinds;

@@ -5,7 +5,10 @@ import { count, duration, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import type { Header } from '../data/profile';
 import { NO_ENDPOINT } from '../data/requests';
+import { causeColour } from '../flame/causes';
+import { theme } from '../state/theme';
 import { mainClass } from './Head';
+import { Lost } from './Lost';
 
 /** As many as the overview shows at first. */
 const FINDINGS = 3;
@@ -34,13 +37,16 @@ export function Preview({ header }: { header: Header }) {
           {findings.length > 0 && (
             <section>
               <h2>Findings, most costly first</h2>
-              <ol class="facts-list">
+              <ol class="findings">
                 {findings.map((finding, i) => (
-                  <li key={i} class="fact">
-                    <b>{shortened(finding.what, TEXT_MAX)}</b>
-                    <span class="weak">{shortened(finding.share, TEXT_MAX)}</span>
-                    <span class="remedy">
-                      <b>Fix:</b> {shortened(finding.remedy, TEXT_MAX)}
+                  <li key={i} class="finding">
+                    <Lost finding={finding} colour={causeColour(finding.cause, theme.value)} />
+                    <span class="told">
+                      <b>{shortened(finding.what, TEXT_MAX)}</b>
+                      <span class="weak">{shortened(finding.share, TEXT_MAX)}</span>
+                      <span class="remedy">
+                        <b>Fix:</b> {shortened(finding.remedy, TEXT_MAX)}
+                      </span>
                     </span>
                   </li>
                 ))}

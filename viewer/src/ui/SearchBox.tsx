@@ -54,6 +54,15 @@ export function SearchBox({ store }: { store: Store }) {
               </>
             )}
       </output>
+      {weight && !error && weight.matched > 0 && (
+        <button
+          type="button"
+          title="Only stacks that match"
+          onClick={() => store.transform({ kind: 'only', name: store.query.value })}
+        >
+          Only these
+        </button>
+      )}
     </div>
   );
 }

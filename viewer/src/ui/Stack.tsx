@@ -10,14 +10,22 @@ const FIRST = 14;
 const MOST = 500;
 const NAME_MAX = 160;
 
-export function StackLines(props: { profile: Profile; node: number; label: string }) {
-  const { profile, node } = props;
+export function StackLines(props: {
+  profile: Profile;
+  node: number;
+  label: string;
+  /** Frames from this node outwards are shown elsewhere; missing or 0: none are. */
+  until?: number;
+}) {
+  const { profile, node, until = 0 } = props;
   const whole = useSignal(false);
   if (node === 0) return <p class="weak">No stack was seen.</p>;
   // How the JVM waits is the same everywhere: it is shown on demand.
   const java = javaEnd(profile, node);
   const start = whole.value ? node : java.node;
-  const lines = linesOf(profile, start, whole.value ? MOST : FIRST);
+  const own = whole.value ? MOST : Math.max(1, depthOf(profile, start) - depthOf(profile, until));
+  const lines = linesOf(profile, start, Math.min(own, whole.value ? MOST : FIRST));
+  const isCut = until !== 0 && !whole.value && lines.length === own;
   const more = depthOf(profile, start) - lines.length;
   return (
     <>
@@ -28,7 +36,11 @@ export function StackLines(props: { profile: Profile; node: number; label: strin
         {lines.map((line, i) => (
           <li key={i}>{text(line, whole.value)}</li>
         ))}
-        {more > 0 && <li class="weak">… {count(more)} more</li>}
+        {more > 0 && (
+          <li class="weak">
+            … {count(more)} more{isCut && ', as above'}
+          </li>
+        )}
       </ol>
       {(more > 0 || java.skipped > 0) && !whole.value && (
         <button type="button" class="quiet link" onClick={() => (whole.value = true)}>

@@ -2,6 +2,7 @@
 // time; the keyboard has fields for that (see Filters).
 import { useEffect, useRef } from 'preact/hooks';
 import { duration, few, size } from '../data/format';
+import type { Span } from '../data/profile';
 import type { Strip } from '../data/wall';
 import { coloursOf } from '../flame/colours';
 import type { Store } from '../state/store';
@@ -20,6 +21,9 @@ export const BYTES = 'bytes';
 /** From bytes a nanosecond. */
 const MIB_PER_SECOND = 1e9 / 2 ** 20;
 
+/** The range that is chosen, and the one that it is compared with. */
+type Chosen = readonly [Span | null, Span | null];
+
 const AXIS = 16;
 const LEFT = 44;
 
@@ -34,30 +38,35 @@ export function StripView(props: {
 }) {
   const { store, strip, series, height, unit } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const during = store.during.value;
+  const [during, against] = [store.during.value, store.against.value];
   const [scheme, contrast] = [theme.value, contrastful.value];
   useEffect(() => {
     const element = canvas.current!;
-    const paint = () => draw(element, strip, series, during, height, unit);
+    const paint = () => draw(element, strip, series, [during, against], height, unit);
     const observer = new ResizeObserver(paint);
     observer.observe(element);
     paint();
     return () => observer.disconnect();
-  }, [strip, series, during, height, unit, scheme, contrast]);
+  }, [strip, series, during, against, height, unit, scheme, contrast]);
   const timeAt = (event: PointerEvent) => {
     const box = canvas.current!.getBoundingClientRect();
     const share = (event.clientX - box.left - LEFT) / Math.max(1, box.width - LEFT);
     return strip.span.from + Math.max(0, Math.min(1, share)) * (strip.span.to - strip.span.from);
   };
   const from = useRef<number | null>(null);
+  /** Whether it is the range that another one is compared with. */
+  const isBase = useRef(false);
   const move = (event: PointerEvent, isLast: boolean) => {
     if (from.current === null) return;
     const at = timeAt(event);
     const [a, b] = [Math.min(from.current, at), Math.max(from.current, at)];
     const bin = (strip.span.to - strip.span.from) / strip.bins;
-    if (b - a > bin && isLast) store.during.value = { from: a, to: b };
-    else if (isLast) store.during.value = null;
-    else draw(canvas.current!, strip, series, { from: a, to: b }, height, unit);
+    const chosen = { from: a, to: b };
+    if (isLast) store.chooseRange(b - a > bin ? chosen : null, isBase.current);
+    else {
+      const ranges: Chosen = isBase.current ? [during, chosen] : [chosen, against];
+      draw(canvas.current!, strip, series, ranges, height, unit);
+    }
     if (isLast) from.current = null;
   };
   const top = topOf(strip, series);
@@ -75,6 +84,7 @@ export function StripView(props: {
           if (event.button !== 0 || event.pointerType === 'touch') return;
           event.currentTarget.setPointerCapture(event.pointerId);
           from.current = timeAt(event);
+          isBase.current = (event.ctrlKey || event.metaKey) && !store.profile.header.compare;
         }}
         onPointerMove={(event) => move(event, false)}
         onPointerUp={(event) => move(event, true)}
@@ -111,7 +121,7 @@ function draw(
   canvas: HTMLCanvasElement,
   strip: Strip,
   series: readonly Series[],
-  during: { from: number; to: number } | null,
+  [during, against]: Chosen,
   height: number,
   unit: string,
 ): void {
@@ -161,7 +171,26 @@ function draw(
     const room = context.measureText(label).width;
     context.fillText(label, Math.min(width - room, Math.max(plot.left, x - room / 2)), height - 13);
   }
+  if (against) {
+    const [a, b] = [(against.from - span.from) * scale, (against.to - span.from) * scale];
+    context.strokeStyle = text;
+    context.lineWidth = 2;
+    context.setLineDash([5, 4]);
+    context.strokeRect(plot.left + a, 1, Math.max(2, b - a), plot.height - 2);
+    context.setLineDash([]);
+    context.fillStyle = text;
+    context.fillText('A', plot.left + a + 4, 4);
+  }
   if (!during) return;
+  if (against) {
+    // Neither range is more than the other: nothing is dimmed.
+    const [a, b] = [(during.from - span.from) * scale, (during.to - span.from) * scale];
+    context.strokeStyle = style.getPropertyValue('--accent');
+    context.lineWidth = 2;
+    context.strokeRect(plot.left + a, 1, Math.max(2, b - a), plot.height - 2);
+    context.fillText('B', plot.left + a + 4, 4);
+    return;
+  }
   const [a, b] = [(during.from - span.from) * scale, (during.to - span.from) * scale];
   context.globalAlpha = 0.7;
   context.fillStyle = coloursOf(theme.peek()).background;

@@ -5,31 +5,33 @@ import { IDLE, idleNumber, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
+import { hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
-import { TIME_ID, toggleDialog } from './commands';
+import { moreTools, TIME_ID, toggleDialog } from './commands';
+import { copy, save, stacksText } from './copy';
 import { SearchBox } from './SearchBox';
 
 export function Toolbar({ store }: { store: Store }) {
   return (
     <div class="toolbar" role="toolbar" aria-label="Stacks">
       <Measures store={store} />
+      <WhichFrames store={store} />
+      <button
+        type="button"
+        class="more"
+        aria-expanded={moreTools.value}
+        onClick={() => (moreTools.value = !moreTools.value)}
+      >
+        More
+      </button>
       <div class="group">
         <Switch value={store.reversed} hint="r">
           Callers
         </Switch>
         <Split store={store} />
-        <Switch value={store.byLine} hint="l">
-          Lines
-        </Switch>
         <Folding store={store} />
-        <Switch value={store.icicle} hint="i">
-          Icicle
-        </Switch>
       </div>
       <SearchBox store={store} />
-      <button type="button" title="Zoom all the way out (0)" onClick={() => store.resetZoom()}>
-        Reset
-      </button>
     </div>
   );
 }
@@ -58,6 +60,28 @@ function Switch(props: { value: { value: boolean }; hint: string; children: Comp
     <Toggle on={value.value} hint={props.hint} onClick={() => (value.value = !value.value)}>
       {props.children}
     </Toggle>
+  );
+}
+
+/** The application's frames with one row for what calls it and for what it calls, or all. */
+function WhichFrames({ store }: { store: Store }) {
+  if (!hasMine(store.profile)) return null;
+  const isMine = store.frames.value === 'mine';
+  const choice = (mine: boolean, label: string, title: string) => (
+    <button
+      type="button"
+      aria-pressed={isMine === mine}
+      title={`${title} (p)`}
+      onClick={() => isMine !== mine && store.flipFrames()}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <div class="group joined" role="group" aria-label="Frames">
+      {choice(true, 'My code', 'Libraries, the JDK and the JVM are one row each')}
+      {choice(false, 'All frames', 'Each frame has a row')}
+    </div>
   );
 }
 
@@ -135,7 +159,7 @@ function Measures({ store }: { store: Store }) {
 
 const COLOURINGS: readonly [Colouring, string][] = [
   ['kind', 'Colour by compilation (k)'],
-  ['package', 'Colours of packages (k)'],
+  ['package', 'Colour by package (k)'],
   ['cause', 'Colour by wait cause (k)'],
 ];
 
@@ -147,21 +171,40 @@ const SPLITS: readonly [SplitBy, string][] = [
   ['cause', 'By cause'],
 ];
 
+/** The stacks on show, a line each with its weight, as many tools read them. */
+function copyStacks(store: Store): void {
+  const tree = store.tree.value;
+  if (!tree) return;
+  const text = stacksText(tree, store.keys.value);
+  if (text === '') store.tell('There are too many stacks for the clipboard; use dwell convert.');
+  else void copy(store, 'the stacks', text);
+}
+
+/** The graph as it is drawn. */
+function savePicture(): void {
+  const canvas = document.querySelector<HTMLCanvasElement>('.flame-canvas');
+  canvas?.toBlob((blob) => blob && save('flame.png', blob));
+}
+
+function flip(of: { value: boolean }): void {
+  of.value = !of.value;
+}
+
 /** What can be done to all stacks, or by the frame that has the focus. */
 function Folding({ store }: { store: Store }) {
-  const has = (kind: 'recursion' | 'frameworks') =>
-    store.transforms.value.some((transform) => transform.kind === kind);
+  const isFolded = store.transforms.value.some(({ kind }) => kind === 'recursion');
   const options: readonly [label: string, run: () => void][] = [
+    ['Zoom all the way out (0)', () => store.resetZoom()],
+    [`${store.icicle.value ? '✓ ' : ''}Root on top (i)`, () => flip(store.icicle)],
+    [`${store.byLine.value ? '✓ ' : ''}Split by line (l)`, () => flip(store.byLine)],
+    ['Copy stacks as text', () => copyStacks(store)],
+    ...(store.view.value === 'flame' ? [['Save as PNG', savePicture] as [string, () => void]] : []),
     ['Callers and callees… (f)', () => toggleDialog('frame')],
     ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
     ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
     [
-      has('recursion') ? 'Unfold recursion (u)' : 'Fold recursion (u)',
+      isFolded ? 'Unfold recursion (u)' : 'Fold recursion (u)',
       () => store.transform({ kind: 'recursion', name: '' }),
-    ],
-    [
-      has('frameworks') ? 'JDK and frameworks in full (p)' : 'Collapse JDK and frameworks (p)',
-      () => store.transform({ kind: 'frameworks', name: '' }),
     ],
     [
       store.around.value === '' ? 'Callers and callees (g)' : 'All stacks (g)',
@@ -169,7 +212,7 @@ function Folding({ store }: { store: Store }) {
     ],
     ...COLOURINGS.filter(([to]) => to !== 'cause' || store.profile.wall !== null).map(
       ([to, label]): [string, () => void] => [
-        `${store.colour.value === to ? '✓ ' : ''}${label}`,
+        `${store.colouring.value === to ? '✓ ' : ''}${label}`,
         () => store.colourBy(to),
       ],
     ),
@@ -197,7 +240,7 @@ function Folding({ store }: { store: Store }) {
         chosen?.[1]();
       }}
     >
-      <option value="">Stacks…</option>
+      <option value="">More…</option>
       {options.map(([label], i) => (
         <option key={i} value={i}>
           {label}

@@ -36,6 +36,7 @@ export function Tooltip({ store, controller }: { store: Store; controller: Flame
     store.zoom.value,
     store.whole.value,
     store.diff.value,
+    store.gaps.value,
   );
   return (
     <div ref={box} class="tooltip" aria-hidden="true">

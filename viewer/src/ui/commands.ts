@@ -16,9 +16,14 @@ export interface Command {
 
 const OF_STACKS: readonly View[] = ['flame', 'table', 'tree'];
 
-export type DialogName = 'help' | 'frame';
+export type DialogName = 'help' | 'frame' | 'threads';
 
 export const openDialog = signal<DialogName | null>(null);
+/** The frame that its dialog is about; -1: the one that has the focus. */
+export const frameKey = signal(-1);
+
+/** Whether tools that have no room on a narrow page are shown. */
+export const moreTools = signal(false);
 
 export const SEARCH_ID = 'search';
 export const TIME_ID = 'time';
@@ -28,7 +33,7 @@ export const COMMANDS: readonly Command[] = [
     key: '/',
     ofStacks: true,
     label: 'Search',
-    run: () => document.getElementById(SEARCH_ID)?.focus(),
+    run: () => toSearch(),
   },
   { key: 'n', ofStacks: true, label: 'Next match', run: (store) => store.nextMatch(1) },
   { key: 'N', ofStacks: true, label: 'Previous match', run: (store) => store.nextMatch(-1) },
@@ -96,8 +101,8 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'p',
     ofStacks: true,
-    label: 'Collapse the JDK and frameworks',
-    run: (store) => store.transform({ kind: 'frameworks', name: '' }),
+    label: 'My code, or all frames',
+    run: (store) => store.flipFrames(),
   },
   {
     key: 'k',
@@ -170,6 +175,7 @@ export function show(store: Store, view: View): void {
 /** Compares the slow requests of the endpoint that is chosen with its usual ones, or stops that. */
 export function slowAgainstUsual(store: Store, endpoint = store.measure.value.endpoint): void {
   if (store.profile.header.compare) return;
+  if (store.ranges.value) return store.stopComparing();
   if (store.versus.value && endpoint === store.measure.value.endpoint) {
     store.versus.value = false;
     return;
@@ -191,9 +197,34 @@ export function toggleDialog(dialog: DialogName): void {
   openDialog.value = openDialog.value === dialog ? null : dialog;
 }
 
+/** Ctrl+F searches frames where stacks are shown; the browser's own search finds no drawn text. */
+function find(store: Store, event: KeyboardEvent): void {
+  if (event.key !== 'f' || openDialog.value !== null) return;
+  if (!OF_STACKS.includes(store.view.value)) return;
+  // A second time it is the browser's.
+  if (document.activeElement?.id === SEARCH_ID) return;
+  toSearch();
+  event.preventDefault();
+}
+
+/** Goes to the search box, which a narrow page may have to show first. */
+function toSearch(): void {
+  moreTools.value = true;
+  const focus = () => {
+    const box = document.getElementById(SEARCH_ID);
+    if (box instanceof HTMLInputElement) {
+      box.focus();
+      box.select();
+    }
+  };
+  focus();
+  if (document.activeElement?.id !== SEARCH_ID) requestAnimationFrame(focus);
+}
+
 /** Runs the command of a key, unless somebody is typing or a dialog is open. */
 export function onKey(store: Store, event: KeyboardEvent): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.defaultPrevented || event.altKey) return;
+  if (event.ctrlKey || event.metaKey) return find(store, event);
   if (openDialog.value !== null) return;
   const target = event.target;
   if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;

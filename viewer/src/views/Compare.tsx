@@ -1,9 +1,10 @@
 // Two recordings: what both are, what threads did in each, and what differs most.
 import { useComputed } from '@preact/signals';
-import { count, CPU_TIME, duration, percent } from '../data/format';
+import { count, CPU_TIME, duration, percent, plural } from '../data/format';
 import { measured, WHOLE } from '../data/measure';
 import { plain, shortened } from '../data/plain';
-import type { Compare as Both, Side } from '../data/profile';
+import type { Compare as Both, LatencyChange, Side } from '../data/profile';
+import { NO_ENDPOINT } from '../data/requests';
 import { causesOf } from '../data/wall';
 import { causeWords } from '../flame/causes';
 import { DiffRows } from '../diff/DiffRows';
@@ -30,6 +31,7 @@ export function Compare({ store, both }: { store: Store; both: Both }) {
         </p>
         <Files both={both} />
       </section>
+      <Latencies rows={both.latencies ?? []} />
       {store.profile.header.wall && <Causes store={store} />}
       <Methods store={store} time="cpu" title={`${what} by method, itself`} />
       <p class="weak">
@@ -84,6 +86,73 @@ function Files({ both }: { both: Both }) {
       </table>
     </div>
   );
+}
+
+/** How long requests took, and what changed. */
+function Latencies({ rows }: { rows: readonly LatencyChange[] }) {
+  if (rows.length === 0) return null;
+  return (
+    <section aria-labelledby="latencies">
+      <h2 id="latencies">Latencies by endpoint</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Latencies by endpoint">
+        <table class="rows latencies">
+          <thead>
+            <tr>
+              {['Endpoint', '', 'A', 'B', 'Change', '95 % interval'].map((head, i) => (
+                <th key={i} scope="col" class={i === 0 ? 'text' : ''}>
+                  {head || 'Of'}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>{rows.slice(0, ROWS).flatMap((row, i) => latencyLines(row, i))}</tbody>
+        </table>
+      </div>
+      {rows.length > ROWS && <p class="weak">and {plural(rows.length - ROWS, 'more endpoint')}</p>}
+    </section>
+  );
+}
+
+function latencyLines({ endpoint, perSecond, percentiles }: LatencyChange, i: number) {
+  const [a, b] = perSecond;
+  const name = shortened(plain(endpoint ?? NO_ENDPOINT), 80);
+  return [
+    <tr key={`${i} rate`}>
+      <th scope="rowgroup" rowSpan={1 + percentiles.length} class="text">
+        {name}
+      </th>
+      <td>requests a second</td>
+      <td>{a.toFixed(1)}</td>
+      <td>{b.toFixed(1)}</td>
+      <td>{signedPercent(a, b)}</td>
+      <td />
+    </tr>,
+    ...percentiles.map(({ percent: of, a, b, change }) => (
+      <tr key={`${i} ${of}`}>
+        <td>p{of}</td>
+        <td>{duration(a)}</td>
+        <td>{duration(b)}</td>
+        <td>
+          {change ? signedTime(change.ns) : ''}
+          {change?.significant ? ' *' : ''}
+        </td>
+        <td>
+          {change ? `${signedTime(change.low)} to ${signedTime(change.high)}` : 'too few requests'}
+        </td>
+      </tr>
+    )),
+  ];
+}
+
+function signedTime(ns: number): string {
+  const sign = ns > 0 ? '+' : ns < 0 ? '−' : '';
+  return sign + duration(Math.abs(ns));
+}
+
+function signedPercent(a: number, b: number): string {
+  if (a <= 0) return '';
+  const change = b / a - 1;
+  return (change > 0 ? '+' : change < 0 ? '−' : '') + percent(Math.abs(change));
 }
 
 /** The sides of another time than the one that is shown elsewhere. */

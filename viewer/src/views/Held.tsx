@@ -94,7 +94,7 @@ function Sides({ store, row }: { store: Store; row: HeldRow }) {
 /** The group of threads with the most time, and its share. */
 function first(groups: Map<string, number>, all: number): string {
   const [name, ns] = [...groups].sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
-  if (name === '') return 'not known';
+  if (name === '') return 'unknown';
   return `${shortened(plain(name), GROUP_MAX)} ${percent(ns / (all || 1))}`;
 }
 

@@ -4,6 +4,7 @@ import { type Chain, chainsOf } from '../data/chains';
 import { count, duration, percent, plural } from '../data/format';
 import { greatest, type Locks as Found, locksOf, type Waiting } from '../data/locks';
 import { plain, shortened } from '../data/plain';
+import { commonOf, placeOf, shortName } from '../data/stacks';
 import { causeColour, causeWords } from '../flame/causes';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
@@ -20,7 +21,6 @@ const CHAINS_MAX = 20;
 export function Locks({ store }: { store: Store }) {
   const { profile } = store;
   const apart = useSignal(false);
-  const chosen = useSignal(0);
   const found = useComputed(() =>
     locksOf(profile, store.filter.value, apart.value, (thread, time) =>
       store.tracks.value.nodeAt(thread, time),
@@ -41,7 +41,10 @@ export function Locks({ store }: { store: Store }) {
       </div>
     );
   }
-  const at = Math.min(chosen.value, locks.length - 1);
+  const at = Math.max(
+    0,
+    locks.findIndex(({ name }) => name === store.lock.value),
+  );
   return (
     <div class="page locks-view" tabIndex={0}>
       <section aria-labelledby="locks">
@@ -65,13 +68,16 @@ export function Locks({ store }: { store: Store }) {
           <table class="rows locks">
             <thead>
               <tr>
-                {['Waited for', 'Waited', 'Share', 'Threads', 'Looks'].map((name) => (
+                {['Lock', 'Waited', 'Share', 'Threads', 'Samples'].map((name) => (
                   <th key={name} scope="col">
                     {name}
                   </th>
                 ))}
                 <th scope="col" class="text">
-                  Held mostly by
+                  Taken in
+                </th>
+                <th scope="col" class="text">
+                  Mostly held by
                 </th>
               </tr>
             </thead>
@@ -84,7 +90,7 @@ export function Locks({ store }: { store: Store }) {
                       type="button"
                       class="quiet link"
                       aria-pressed={i === at}
-                      onClick={() => (chosen.value = i)}
+                      onClick={() => (store.lock.value = lock.name)}
                     >
                       {shortened(plain(lock.name), NAME_MAX)}
                     </button>
@@ -93,6 +99,7 @@ export function Locks({ store }: { store: Store }) {
                   <td>{percent(lock.weight / (weight || 1))}</td>
                   <td>{count(lock.waiters.size)}</td>
                   <td>{count(lock.looks)}</td>
+                  <td class="text">{takenIn(store, lock)}</td>
                   <td class="text">{holder(store, lock)}</td>
                 </tr>
               ))}
@@ -113,7 +120,7 @@ function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {
     <p class="empty">
       {hasWall
         ? 'No thread was seen waiting for a lock that another one had.'
-        : `Looks at locks need wall time, which the recording does not have; ${remedy}.`}
+        : `Waits for locks need wall time, which the recording does not have; ${remedy}.`}
     </p>
   );
 }
@@ -131,9 +138,20 @@ function Graph(props: { store: Store; label: string; time: 'monitor' | 'owners' 
   );
 }
 
+/** The application's method that most of the waiting is in. */
+function takenIn({ profile }: Store, lock: Waiting): string {
+  const sums = new Map<string, number>();
+  for (const [node, weight] of lock.waiterNodes) {
+    const name = shortName(profile, placeOf(profile, node));
+    sums.set(name, (sums.get(name) ?? 0) + weight);
+  }
+  const [first] = [...sums].sort((a, b) => b[1] - a[1]);
+  return first ? shortened(plain(first[0]), NAME_MAX) : 'unknown';
+}
+
 function holder({ profile }: Store, lock: Waiting): string {
   const [first] = greatest(lock.owners, 1);
-  if (!first || first[0] < 0) return 'not known';
+  if (!first || first[0] < 0) return 'unknown';
   return `${shortened(threadName(profile, first[0]), 60)} (${percent(first[1] / lock.weight)})`;
 }
 
@@ -142,11 +160,16 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
   const { profile } = store;
   const side = (title: string, nodes: Map<number, number>, none: string) => {
     const all = [...nodes.values()].reduce((a, b) => a + b, 0) || 1;
+    const shown = greatest(nodes, STACKS_MAX);
+    const common = commonOf(
+      profile,
+      shown.map(([node]) => node),
+    );
     return (
       <div>
         <h3>{title}</h3>
         {nodes.size === 0 && <p class="weak">{none}</p>}
-        {greatest(nodes, STACKS_MAX).map(([node, weight]) => (
+        {shown.map(([node, weight], i) => (
           <div key={node}>
             <p class="stack-head">
               {percent(weight / all)} <span class="weak">{duration(weight)}</span>
@@ -155,6 +178,7 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
               profile={profile}
               node={node}
               label={`${title}, ${percent(weight / all)}`}
+              until={i === 0 ? 0 : common}
             />
           </div>
         ))}
@@ -170,7 +194,7 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
         {side(
           'What the holder was doing',
           lock.ownerNodes,
-          'The owners are not known, or were not seen at that time.',
+          'The holders are unknown, or no sample shows them at that time.',
         )}
       </div>
     </section>
@@ -180,8 +204,8 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
 function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
   return (
     <section aria-labelledby="edges">
-      <h2 id="edges">Who waits for whom</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Who waits for whom">
+      <h2 id="edges">Waiters and holders</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Waiters and holders">
         <table class="rows edges">
           <thead>
             <tr>
@@ -191,7 +215,7 @@ function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
               </th>
               <th scope="col">Time</th>
               <th scope="col">Share</th>
-              <th scope="col">Looks</th>
+              <th scope="col">Samples</th>
             </tr>
           </thead>
           <tbody>
@@ -199,7 +223,7 @@ function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
               <tr key={i}>
                 <th scope="row">{shortened(plain(edge.waiter), NAME_MAX)}</th>
                 <td class="text">
-                  {edge.owner === '' ? 'not known' : shortened(plain(edge.owner), NAME_MAX)}
+                  {edge.owner === '' ? 'unknown' : shortened(plain(edge.owner), NAME_MAX)}
                 </td>
                 <td>{duration(edge.weight)}</td>
                 <td>{percent(edge.weight / (weight || 1))}</td>
@@ -229,14 +253,16 @@ function Chains({ chains, weight }: { chains: readonly Chain[]; weight: number }
               </th>
               <th scope="col">Time</th>
               <th scope="col">Share</th>
-              <th scope="col">Looks</th>
+              <th scope="col">Samples</th>
             </tr>
           </thead>
           <tbody>
             {chains.slice(0, CHAINS_MAX).map((chain, i) => (
               <tr key={i}>
                 <th scope="row">{inARow(chain)}</th>
-                <td class="text">{chain.end === '' ? 'not seen' : plain(causeWords(chain.end))}</td>
+                <td class="text">
+                  {chain.end === '' ? 'not sampled' : plain(causeWords(chain.end))}
+                </td>
                 <td>{duration(chain.weight)}</td>
                 <td>{percent(chain.weight / (weight || 1))}</td>
                 <td>{count(chain.looks)}</td>

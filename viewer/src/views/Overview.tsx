@@ -1,4 +1,4 @@
-// What was recorded, what stands out, which endpoints are slow and why, and the whole over time.
+// What was recorded, what was found, which endpoints are slow and why, and the whole over time.
 import { useComputed, useSignal } from '@preact/signals';
 import { aboutCost, aboutProgram, aboutRecording, aboutSamples, type Row } from '../data/facts';
 import { type Finding, findingsOf } from '../data/findings';
@@ -6,7 +6,6 @@ import { count, duration, percent, plural } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
 import type { EndpointRow } from '../data/requests';
-import { type Fact, standout } from '../data/standout';
 import { standing } from '../data/stretches';
 import { causesOf, type Idle, idleOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
 import {
@@ -17,8 +16,10 @@ import {
   STOP_COLOURS,
   STOP_WORDS,
 } from '../flame/causes';
+import { rangeWords } from '../diff/DiffBar';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
+import { Lost } from '../ui/Lost';
 import { SeenCell, SeenHead, SelfCheckNote } from '../ui/Seen';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
@@ -44,7 +45,7 @@ export function Overview({ store }: { store: Store }) {
   return (
     <div class="page overview" tabIndex={0}>
       <NotWhole store={store} />
-      <StandsOut store={store} />
+      <Findings store={store} />
       <Endpoints store={store} />
       <OverTime store={store} />
       <Alive store={store} />
@@ -68,30 +69,14 @@ function NotWhole({ store }: { store: Store }) {
   );
 }
 
-function StandsOut({ store }: { store: Store }) {
-  const { profile } = store;
-  const findings = findingsOf(profile.header);
+function Findings({ store }: { store: Store }) {
+  const findings = findingsOf(store.profile.header);
   const all = useSignal(false);
-  const facts = useComputed(() => {
-    const found = standout(profile, store.filter.value, store.endpointRows.value);
-    // Rules have looked at the rest already, and more closely.
-    return findings.length === 0 ? found : found.filter(({ view }) => view === 'requests');
-  });
-  // A heading of its own with nothing below it would only be in the way.
-  const hasOwn = facts.value.length > 0 || findings.length === 0;
   return (
-    <section aria-labelledby={hasOwn ? 'standout' : 'findings'}>
-      {hasOwn && <h2 id="standout">What stands out</h2>}
-      {findings.length + facts.value.length === 0 && <p class="weak">Nothing stands out.</p>}
-      {facts.value.length > 0 && (
-        <ul class="facts-list">
-          {facts.value.map((fact, i) => (
-            <FactItem key={i} store={store} fact={fact} />
-          ))}
-        </ul>
-      )}
-      {findings.length > 0 && <h2 id="findings">Findings, most costly first</h2>}
-      <ol class="facts-list">
+    <section aria-labelledby="findings">
+      <h2 id="findings">Findings, most costly first</h2>
+      {findings.length === 0 && <p class="weak">No rule reports a fault in this recording.</p>}
+      <ol class="findings">
         {findings.slice(0, all.value ? findings.length : FINDINGS_FIRST).map((finding, i) => (
           <FindingItem key={i} store={store} finding={finding} />
         ))}
@@ -108,18 +93,20 @@ function StandsOut({ store }: { store: Store }) {
 }
 
 function FindingItem({ store, finding }: { store: Store; finding: Finding }) {
-  const { what, share, evidence, remedy, sure } = finding;
+  const { what, share, evidence, remedy, sure, cause } = finding;
   return (
     <li>
-      <button type="button" class="fact" onClick={() => store.go(finding.view, finding.change)}>
-        <Swatch colour={causeColour(finding.cause, theme.value)} />
-        <b>{shortened(sentence(what), TEXT_MAX)}</b>
-        <span class="weak">{shortened(share, TEXT_MAX)}</span>
-        <span>{shortened(evidence, TEXT_MAX)}</span>
-        <span class="remedy">
-          <b>Fix:</b> {shortened(remedy, TEXT_MAX)}
+      <button type="button" class="finding" onClick={() => store.show(finding)}>
+        <Lost finding={finding} colour={causeColour(cause, theme.value)} />
+        <span class="told">
+          <b>{shortened(sentence(what), TEXT_MAX)}</b>
+          <span class="weak">{shortened(share, TEXT_MAX)}</span>
+          <span>{shortened(evidence, TEXT_MAX)}</span>
+          <span class="remedy">
+            <b>Fix:</b> {shortened(remedy, TEXT_MAX)}
+          </span>
+          {sure !== '' && <span class="weak">{sure}</span>}
         </span>
-        {sure !== '' && <span class="weak">{sure}</span>}
       </button>
     </li>
   );
@@ -128,18 +115,6 @@ function FindingItem({ store, finding }: { store: Store; finding: Finding }) {
 /** With a capital letter at its beginning. */
 function sentence(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
-}
-
-function FactItem({ store, fact }: { store: Store; fact: Fact }) {
-  return (
-    <li>
-      <button type="button" class="fact" onClick={() => store.go(fact.view, fact.change)}>
-        <Swatch colour={causeColour(fact.cause, theme.value)} />
-        <b>{fact.title}</b>
-        <span>{fact.text}</span>
-      </button>
-    </li>
-  );
 }
 
 function Endpoints({ store }: { store: Store }) {
@@ -239,7 +214,21 @@ function OverTime({ store }: { store: Store }) {
   return (
     <section aria-labelledby="overtime">
       <h2 id="overtime">Over time</h2>
-      <p class="weak">Drag across a chart to select a time range. It applies to all views.</p>
+      <p class="weak">
+        Drag across a chart to select a time range. It applies to all views. Ctrl and drag selects a
+        second range, A, to compare it with.
+      </p>
+      {store.ranges.value && (
+        <p class="actions">
+          {rangeWords(store.ranges.value)}
+          <button type="button" onClick={() => store.go('flame')}>
+            Flame graph of the differences
+          </button>
+          <button type="button" onClick={() => store.stopComparing()}>
+            Stop comparing
+          </button>
+        </p>
+      )}
       {header.wall && (
         <>
           {hasEndpoints && (
@@ -389,11 +378,11 @@ function Causes({ store }: { store: Store }) {
     wall.causes.map(({ cause, error, busyError }) => [cause, withIdle ? error : busyError]),
   );
   const isWhole = Math.abs(all - (withIdle ? wall.ns : wall.busyNs)) < 1e-6 * all;
-  const besides = idle.value && !withIdle ? ' besides idle time' : ' in all';
+  const besides = idle.value && !withIdle ? ', idle time excluded' : '';
   return (
     <section aria-labelledby="causes">
       <h2 id="causes">
-        What {platformOf(profile.header.info.jvmName).threads} did, {duration(all)}
+        What {platformOf(profile.header.info.jvmName).threads} did: {duration(all)}
         {besides}
       </h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Causes">
@@ -454,7 +443,7 @@ function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
 }
 
 /** The same by group of threads. */
-function Groups({ store }: { store: Store }) {
+export function Groups({ store }: { store: Store }) {
   const { profile } = store;
   const causes = causesOf(profile);
   const rows = useComputed(() => {

@@ -15,6 +15,7 @@ import { slowAgainstUsual } from '../ui/commands';
 import { SeenCell, SeenHead, SelfCheckNote } from '../ui/Seen';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { nameOf, OneRequest } from './OneRequest';
+import { Groups } from './Overview';
 
 const ROWS_MAX = 200;
 const SLOWEST = 20;
@@ -32,7 +33,7 @@ const COLUMNS: readonly [SortBy, string][] = [
   ['p95', 'p95'],
   ['p99', 'p99'],
   ['longest', 'Longest'],
-  ['total', 'Sum'],
+  ['total', 'Total'],
 ];
 
 export function Requests({ store }: { store: Store }) {
@@ -40,7 +41,7 @@ export function Requests({ store }: { store: Store }) {
   const sort = useSignal<SortBy>('p95');
   const rows = store.endpointRows;
   const sorted = useComputed(() => sortedRows(rows.value, sort.value));
-  if (rows.value.length === 0) return <None />;
+  if (rows.value.length === 0) return <None store={store} />;
   const causes = causesOf(profile);
   const { endpoint } = store.measure.value;
   return (
@@ -78,13 +79,24 @@ export function Requests({ store }: { store: Store }) {
   );
 }
 
-function None() {
+/** Without requests: how to get them, and what is known instead. */
+function None({ store }: { store: Store }) {
   return (
-    <div class="page" tabIndex={0}>
-      <p class="empty">
-        No request data. It appears when the program reports its requests: by dwell’s Java API or
-        through OpenTelemetry (docs/context.md).
-      </p>
+    <div class="page requests-view" tabIndex={0}>
+      <section aria-labelledby="no-requests">
+        <h2 id="no-requests">No request data</h2>
+        <p>There are two ways to get endpoints and latencies (docs/context.md):</p>
+        <ul>
+          <li>
+            dwell’s Java API: open a scope around each request, <code>Dwell.scope(…)</code>.
+          </li>
+          <li>
+            OpenTelemetry’s API: call <code>DwellContextStorage.install()</code> before anything
+            uses its context.
+          </li>
+        </ul>
+      </section>
+      <Groups store={store} />
     </div>
   );
 }

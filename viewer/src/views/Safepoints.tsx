@@ -54,7 +54,7 @@ export function Safepoints({ store }: { store: Store }) {
 }
 
 function operationName({ profile }: Store, operation: number): string {
-  return shortened(plain(profile.names.text(operation)), NAME_MAX) || '(not known)';
+  return shortened(plain(profile.names.text(operation)), NAME_MAX) || '(unknown)';
 }
 
 function Operations({ store }: { store: Store }) {

@@ -25,7 +25,7 @@ describe('slow requests against usual ones', () => {
     expect(told).toContain('POST /orders, slow vs. typical');
     expect(told).toMatch(/10 requests longer than p95 .* against 4\d requests around p50/);
     expect(told).toContain('for one request');
-    const address = '#view=flame&time=wall&endpoint=POST%20%2Forders&versus=slow';
+    const address = '#view=flame&endpoint=POST%20%2Forders&versus=slow';
     expect(await page.evaluate('location.hash')).toBe(address);
     const [all] = await framesOf(page, 0);
     await page.mouse.move(all!.x, all!.y);
@@ -54,7 +54,7 @@ describe('slow requests against usual ones', () => {
     await page.keyboard.press('r');
     await expect
       .poll(() => page.evaluate('location.hash'))
-      .toBe(address.replace('&time', '&reverse=1&time'));
+      .toBe(address.replace('&endpoint', '&reverse=1&endpoint'));
     await ready(page);
     const [first] = await framesOf(page, 1);
     await page.mouse.move(first!.x, first!.y);
@@ -195,6 +195,36 @@ describe('the page of two recordings', () => {
     expect(await page.evaluate('location.hash')).toContain('around=');
     expect(await violations(page)).toEqual([]);
     await shot(page, 'compare-around');
+    await close();
+  });
+});
+
+describe('two ranges of one recording', () => {
+  it('are dragged out, the first one with Ctrl, and compared', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '' });
+    const strip = page.locator('.strip canvas').first();
+    await strip.scrollIntoViewIfNeeded();
+    const box = (await strip.boundingBox())!;
+    const drag = async (from: number, to: number) => {
+      await page.mouse.move(box.x + box.width * from, box.y + 20);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * to, box.y + 30, { steps: 3 });
+      await page.mouse.up();
+    };
+    await page.keyboard.down('Control');
+    await drag(0.1, 0.4);
+    await page.keyboard.up('Control');
+    await expect.poll(() => page.innerText('#said')).toContain('without Ctrl');
+    await drag(0.6, 0.9);
+    await ready(page);
+    expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+&against=\d+-\d+$/);
+    await page.click('button:has-text("Flame graph of the differences")');
+    await ready(page);
+    expect(await page.innerText('.diff-bar')).toMatch(/A .* to .*, B .* to .*per second/);
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('x');
+    await ready(page);
+    expect(await page.locator('.diff-bar').count()).toBe(0);
     await close();
   });
 });

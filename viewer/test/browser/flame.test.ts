@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import type { FlameController } from '../../src/flame/controller';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { launch } from './launch.mjs';
-import { colourAt, framesOf, open, ready, type Report, twoFrames, zoomedTo } from './page';
+import { address, colourAt, framesOf, open, ready, type Report, twoFrames, zoomedTo } from './page';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -58,13 +58,13 @@ describe('the flame graph', () => {
       };
       await zoomIn();
       expect((await framesOf(page, 2)).map((place) => place.label)).toEqual([frame!.label]);
-      expect(await page.evaluate('location.hash')).toMatch(/^#view=flame&zoom=\d+$/);
+      expect(await address(page)).toMatch(/^#view=flame&zoom=\d+$/);
       await page.keyboard.press('Escape');
       expect(await zoomedTo(page)).toBe('all');
       await zoomIn();
       await page.click('.crumbs button:has-text("all")');
       expect(await zoomedTo(page)).toBe('all');
-      expect(await page.evaluate('location.hash')).toBe('#view=flame');
+      expect(await address(page)).toBe('#view=flame');
       await zoomIn();
       const [wide] = await framesOf(page, 2);
       await page.mouse.dblclick(wide!.x, wide!.y);
@@ -103,15 +103,16 @@ describe('the flame graph', () => {
       expect(await page.textContent('#matched')).toBe('Not a pattern');
     }));
 
-  it('shows what was found beside the button that resets, however narrow', async () => {
+  it('shows what was found beside the search box, however narrow', async () => {
     for (const width of [360, 800, 1000, 1300, 1600])
       await withPage('small.html', { width, height: 800 }, async (page) => {
+        await page.keyboard.press('/');
         for (const query of ['Thread.run', '/(/']) {
           await page.fill('#search', query);
           await page.evaluate(twoFrames);
-          const places = ['#matched', '.toolbar > button:last-child', '#search'];
+          const places = ['#matched', '.search button >> nth=1', '#search'];
           const boxes = await Promise.all(places.map((it) => page.locator(it).boundingBox()));
-          const [found, reset, field] = boxes.map((box) => box!);
+          const [found, next, field] = boxes.map((box) => box!);
           const apart = (a: typeof found, b: typeof found) =>
             a!.x + a!.width <= b!.x ||
             b!.x + b!.width <= a!.x ||
@@ -122,7 +123,7 @@ describe('the flame graph', () => {
             const output = document.querySelector('#matched')!;
             return output.scrollWidth <= output.clientWidth;
           });
-          expect([width, query, apart(found, reset), apart(found, field), fits]).toEqual([
+          expect([width, query, apart(found, next), apart(found, field), fits]).toEqual([
             width,
             query,
             true,
@@ -145,7 +146,7 @@ describe('the flame graph', () => {
       const [under] = await framesOf(page, 1);
       expect(under!.y).toBeGreaterThan(above!.y);
       expect(above!.y).toBeLessThan(120);
-      expect(await page.evaluate('location.hash')).toBe('#view=flame&icicle=1');
+      expect(await address(page)).toBe('#view=flame&icicle=1');
     }));
 
   it('shows callers, and a root for each thread', () =>
@@ -170,12 +171,10 @@ describe('the flame graph', () => {
       await page.selectOption('select[aria-label="Threads"]', { index: 1 });
       await ready(page);
       const pool = await total();
-      expect(await page.evaluate('decodeURIComponent(location.hash)')).toBe(
-        '#view=flame&pool=http-exec-#',
-      );
+      expect(await address(page)).toBe('#view=flame&pool=http-exec-#');
       await page.selectOption('select[aria-label="Threads"]', 't0');
       await ready(page);
-      expect(await page.evaluate('location.hash')).toBe('#view=flame&thread=0');
+      expect(await address(page)).toBe('#view=flame&thread=0');
       const one = await total();
       expect(pool).toBeLessThan(all);
       expect(one).toBeLessThan(pool);
@@ -247,7 +246,7 @@ describe('the flame graph', () => {
       await page.keyboard.press('?');
       await page.waitForSelector('dialog[open] kbd:has-text("Arrow keys")');
       await page.keyboard.press('i');
-      expect(await page.evaluate('location.hash')).toBe('#view=flame');
+      expect(await address(page)).toBe('#view=flame');
       await page.keyboard.press('Escape');
       await page.waitForSelector('dialog[open]', { state: 'detached' });
       await page.keyboard.press('d');

@@ -51,7 +51,8 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
   page.on('console', (message) => {
     if (message.type() === 'error') wrong.push(`console: ${message.text()}`);
   });
-  await page.goto(url + (look.fragment ?? '#view=flame'));
+  // All frames of CPU time, whatever the page would show first.
+  await page.goto(url + (look.fragment ?? '#view=flame&time=cpu&frames=all'));
   await ready(page);
   return {
     page,
@@ -62,6 +63,12 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
       expect(wrong).toEqual([]);
     },
   };
+}
+
+/** The page's address without what `open` has chosen. */
+export async function address(page: Page): Promise<string> {
+  const hash = (await page.evaluate('decodeURIComponent(location.hash)')) as string;
+  return hash.replace('&time=cpu', '').replace('&frames=all', '');
 }
 
 /** Waits until the tree is built and drawn. */

@@ -160,7 +160,9 @@ describe('the timeline', () => {
     expect(Math.abs(range.from / whole - 0.2)).toBeLessThan(0.01);
     expect(Math.abs(range.to / whole - 0.4)).toBeLessThan(0.01);
     await page.click('button:has-text("Zoom to range")');
-    expect(await page.evaluate('location.hash')).toMatch(/range=\d+-\d+&sight=\d+-\d+$/);
+    // Moving along the time is written to the address a little later.
+    const address = () => page.evaluate('location.hash');
+    await expect.poll(address).toMatch(/range=\d+-\d+&sight=\d+-\d+$/);
     await page.keyboard.press('3');
     await page.waitForSelector('table.top');
     const times = await page.evaluate(() => {

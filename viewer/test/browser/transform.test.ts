@@ -2,7 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { launch } from './launch.mjs';
-import { framesOf, open, ready, violations } from './page';
+import { address, framesOf, open, ready, violations } from './page';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -12,7 +12,7 @@ afterAll(async () => {
   await browser.close();
 });
 
-const hash = (page: Page) => page.evaluate('decodeURIComponent(location.hash)');
+const hash = address;
 const labels = async (page: Page, depth: number) =>
   (await framesOf(page, depth)).map(({ label }) => label);
 
@@ -48,10 +48,11 @@ describe('a frame', () => {
     await close();
   });
 
-  it('can be merged with the other button, with its package', async () => {
+  it('can be merged from its menu, with its package', async () => {
     const { page, close } = await open(browser, 'small.html');
     const [frame] = (await framesOf(page, 2)).filter(({ label }) => label.includes('.shop.'));
     await page.mouse.click(frame!.x, frame!.y, { button: 'right' });
+    await page.click('.frame-menu button:has-text("More")');
     const dialog = page.locator('dialog[open]');
     expect(await dialog.locator('.frame-name').innerText()).toBe(frame!.label);
     await dialog.locator('button:has-text("Merge com.example.shop")').click();
@@ -66,6 +67,39 @@ describe('a frame', () => {
     await page.click('.transforms button');
     await ready(page);
     expect(await labels(page, 2)).toContain(frame!.label);
+    await close();
+  });
+});
+
+describe('the menu of a frame', () => {
+  it('opens at the pointer, works by key, and copies', async () => {
+    const { page, close } = await open(browser, 'small.html');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const [frame] = (await framesOf(page, 2)).filter(({ label }) => label.includes('.shop.'));
+    await page.mouse.click(frame!.x, frame!.y, { button: 'right' });
+    const menu = page.locator('.frame-menu');
+    const box = (await menu.boundingBox())!;
+    expect(Math.abs(box.x - frame!.x)).toBeLessThan(300);
+    expect(await violations(page)).toEqual([]);
+    const labels = await menu.locator('button').allInnerTexts();
+    expect(labels.slice(-2)).toEqual(['Copy name', 'Copy stack']);
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.innerText('#said')).toBe('Copied the stack.');
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    expect(text.split('\n')).toEqual([frame!.label, 'java.lang.Thread.run']);
+    expect(await menu.count()).toBe(0);
+    // Rows of the table and of the tree have it, too; Escape closes it.
+    for (const [key, row] of [
+      ['3', 'table.top tbody tr[aria-rowindex]'],
+      ['4', '.tree-row >> nth=2'],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.locator(row).first().click({ button: 'right' });
+      await menu.waitFor();
+      await page.keyboard.press('Escape');
+      expect(await menu.count()).toBe(0);
+    }
     await close();
   });
 });

@@ -90,6 +90,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       name: column(methods.items, (m) => m[1]),
       descriptor: new Uint32Array(methods.items.length),
       library: new Uint32Array(methods.items.length),
+      own: new Uint8Array(methods.items.length),
     },
     frames: {
       method: column(frames.items, (f) => f[0]),
@@ -119,6 +120,7 @@ function assemble(columns: string[][], head: Map<string, string[]>): Profile {
       request: new Uint32Array(samples.length),
       wait: new Uint8Array(samples.length),
     },
+    standIns: null,
     wall: null,
     allocations: null,
     alive: null,

@@ -1,5 +1,6 @@
 // The main cause of frames, in trees of callees and of callers.
 import { describe, expect, it } from 'vitest';
+import { causeColour, roleColour, RUNTIME_COLOURS, STOP_COLOURS } from '../../src/flame/causes';
 import { randomProfile } from './art';
 import { request } from './trees';
 import { buildForward } from '../../src/tree/forward';
@@ -46,6 +47,17 @@ function check(tree: FrameTree, sums: Map<string, number[]>): void {
   visit(0);
   expect(seen).toBe(sums.size);
 }
+
+describe('colours', () => {
+  it('have one meaning each on the timeline', () => {
+    const causes = ['running', 'runnable', 'throttled', 'monitor', 'lock', 'socket', 'file'];
+    const others = ['page-fault', 'park', 'object-wait', 'sleep', 'class-init', 'jit-wait'];
+    const all = [...causes, ...others, 'gc-stall', 'idle-pool', 'unknown'];
+    const colours = all.map((cause) => causeColour(cause, 'light'));
+    colours.push(...STOP_COLOURS, RUNTIME_COLOURS.jit, roleColour('VM'));
+    expect(new Set(colours).size).toBe(colours.length);
+  });
+});
 
 describe('frames that know their causes', () => {
   it('have that of most of their weight', () => {

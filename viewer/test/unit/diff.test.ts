@@ -19,9 +19,13 @@ import { causesOf } from '../../src/data/wall';
 import { makeKeys } from '../../src/tree/keys';
 import { atOnce } from '../../src/tree/slices';
 import { profileOf, randomOf, randomProfile } from './art';
+import { ofRanges } from '../../src/diff/sides';
+import type { Span } from '../../src/data/profile';
+import { fromFragment } from '../../src/state/fragment';
+import { Store } from '../../src/state/store';
 import { ALL, built, PAIR, two } from './pairs';
-import { distance, SIGHTS } from './sights';
 import { wallProfile } from './walls';
+import { distance, SIGHTS } from './sights';
 
 describe('the statistics of differences', () => {
   it('have the probabilities of the normal distribution, as the command has', () => {
@@ -294,5 +298,54 @@ describe('how a difference is told', () => {
         }
       }
     }
+  });
+});
+
+describe('two ranges of one recording', () => {
+  const art = profileOf(`
+    a.A.x a.A.x a.A.x a.A.y a.A.y a.A.x
+  `);
+  const SECOND = 1e9;
+
+  it('are compared for each second, and overlap nowhere', async () => {
+    const time = Float64Array.of(0, 1, 2, 5, 6, 9).map((at) => at * SECOND);
+    const profile = { ...art, samples: { ...art.samples, time } };
+    const store = new Store(profile);
+    store.start('');
+    store.chooseRange({ from: 0, to: 4 * SECOND }, true);
+    expect(store.sides.value).toBe(null);
+    store.chooseRange({ from: 5 * SECOND, to: 7 * SECOND }, false);
+    const sides = store.sides.value!;
+    expect([sides.of, sides.base.a, sides.base.b]).toEqual(['ranges', 4, 2]);
+    const { samples } = store.shown.value;
+    const of = Array.from(samples.node, (_, i) => sides.side(samples, i));
+    expect(of).toEqual([1, 1, 1, 2, 2]);
+    for (let i = 0; i < 100 && store.busy.value; i++) await new Promise((done) => setTimeout(done));
+    const [tree, keys] = [store.tree.value!, store.keys.value];
+    const change = (label: string) => {
+      const node = Array.from(tree.children(0)).find((at) => keys.label(tree.key(at)) === label)!;
+      return store.diff.value!.total.at(node);
+    };
+    expect([change('a.A.x').a, change('a.A.x').b]).toEqual([0.75, 0]);
+    expect([change('a.A.y').a, change('a.A.y').b]).toEqual([0, 1]);
+    // The address has both, and ranges that overlap are not compared.
+    expect(fromFragment(store.fragment, store.first).against).toEqual({ from: 0, to: 4 * SECOND });
+    store.chooseRange({ from: 3 * SECOND, to: 7 * SECOND }, false);
+    expect([store.ranges.value, store.sides.value]).toEqual([null, null]);
+    store.stopComparing();
+    expect(store.against.value).toBe(null);
+    store.stop();
+  });
+
+  it('count what lasts longer with its part, where it begins', () => {
+    const looks = [{ thread: 0, time: 0, cause: 'socket', weight: 10 * SECOND }];
+    const waited = wallProfile({ threads: ['a'], looks });
+    waited.wall!.duration[0] = 10 * SECOND;
+    const ranges = { a: { from: 0, to: 2 * SECOND }, b: { from: 4 * SECOND, to: 9 * SECOND } };
+    const of = (during: Span) =>
+      measured(waited, { time: 'wall', endpoint: null }, { ...WHOLE, during });
+    const { samples } = ofRanges(of, ranges);
+    expect([...samples.weight]).toEqual([2 * SECOND, 5 * SECOND]);
+    expect([...samples.time]).toEqual([0, 4 * SECOND]);
   });
 });

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULTS, fromFragment, ofTwo, type Shared, toFragment } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
+import { chosenThreads, type ThreadChoice, withThread } from '../../src/tree/select';
 import { profileOf } from './art';
 
 describe('the address', () => {
@@ -18,6 +19,7 @@ describe('the address', () => {
       query: '/a=b&c#é/',
       zoom: [3, 1, 4],
       during: { from: 1_000_000, to: 2_500_000_000 },
+      against: { from: 3_000_000_000, to: 4_000_000_000 },
       sight: { from: 0, to: 7_000 },
       request: 12,
       onlyRequest: true,
@@ -31,11 +33,15 @@ describe('the address', () => {
       original: true,
       colour: 'cause',
       around: 'a.B.m',
+      lock: 'a.Lock & more',
+      frames: 'mine',
     };
     expect(fromFragment(`#${toFragment(state)}`)).toEqual(state);
     expect(
       fromFragment(toFragment({ ...DEFAULTS, threads: { kind: 'one', thread: 7 } })).threads,
     ).toEqual({ kind: 'one', thread: 7 });
+    const some = { kind: 'some' as const, threads: [3, 7] };
+    expect(fromFragment(toFragment({ ...DEFAULTS, threads: some })).threads).toEqual(some);
     expect(toFragment(DEFAULTS)).toBe('');
   });
 
@@ -193,5 +199,24 @@ describe('the state', () => {
     store.nextMatch(1);
     expect(tree.weight(store.focused.value)).toBe(30);
     store.stop();
+  });
+});
+
+describe('several threads', () => {
+  it('are chosen one by one, and make the tree', () => {
+    const profile = profileOf(`
+      thread: a      b      c
+              a.A.x  a.A.x  a.A.x
+    `);
+    let choice: ThreadChoice = { kind: 'pool', pool: 'x' };
+    choice = withThread(choice, 2, true);
+    expect(choice).toEqual({ kind: 'one', thread: 2 });
+    choice = withThread(choice, 0, true);
+    expect(choice).toEqual({ kind: 'some', threads: [0, 2] });
+    expect([...chosenThreads(profile, choice)]).toEqual([1, 0, 1]);
+    choice = withThread(withThread(choice, 2, false), 0, false);
+    expect(choice).toEqual({ kind: 'all' });
+    // An address may name threads that there are not.
+    expect([...chosenThreads(profile, { kind: 'some', threads: [1, 99] })]).toEqual([0, 1, 0]);
   });
 });

@@ -2,12 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { Column } from '../../src/data/columns';
 import { readStretches, type StretchKind } from '../../src/data/profile';
-import { standout } from '../../src/data/standout';
 import { factsOf, standing } from '../../src/data/stretches';
 import { stopStrip } from '../../src/data/wall';
 import { runtimeLanes, toldRuntime } from '../../src/timeline/runtime';
 import { recordingOf } from './art';
-import { everything } from './walls';
 
 const NAP: StretchKind = {
   one: 'nap',
@@ -89,7 +87,5 @@ describe('stretches of time', () => {
       [0, 0, 0, 0],
       [0, 0, 0, 0],
     ]);
-    const facts = standout(profile, everything(profile));
-    expect(facts.map(({ title }) => title)).toContain('Naps stop the program');
   });
 });

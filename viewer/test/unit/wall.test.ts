@@ -5,8 +5,7 @@ import { kindOf, locksOf } from '../../src/data/locks';
 import { placesOf } from '../../src/data/places';
 import { endpointRows, slowest } from '../../src/data/requests';
 import { spansOf } from '../../src/data/spans';
-import { javaEnd, placeOf, shortName } from '../../src/data/stacks';
-import { standout } from '../../src/data/standout';
+import { commonOf, javaEnd, placeOf, shortName } from '../../src/data/stacks';
 import { emptyStrip, idleOf, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
 import { profileOf } from './art';
 import { Tracks } from '../../src/timeline/tracks';
@@ -149,6 +148,16 @@ describe('locks', () => {
     expect(kindOf('a@b.C')).toBe('a@b.C');
   });
 
+  it('are listed with those that are known first', () => {
+    const looks = [
+      { thread: 0, time: 100, cause: 'monitor', weight: 900 },
+      { thread: 0, time: 200, cause: 'monitor', weight: 100, detail: 'app.Lock@1' },
+    ];
+    const profile = wallProfile({ threads: ['a'], looks });
+    const { locks } = locksOf(profile, everything(profile), false);
+    expect(locks.map(({ name }) => name)).toEqual(['app.Lock', 'unknown']);
+  });
+
   it('have owners where these were seen, if they did not wait', () => {
     const profile = shop();
     profile.wall!.ownerNode[0] = 0;
@@ -212,59 +221,22 @@ describe('a stack', () => {
   });
 });
 
-describe('what stands out', () => {
-  it('names slow endpoints with their cause, locks, and nothing without evidence', () => {
-    const profile = shop();
-    const rows = Array.from({ length: 6 }, () => ({ time: 100, duration: 360, endpoint: 1 }));
-    const many = {
-      ...profile,
-      requests: { ...wallProfile({ threads: [], looks: [], requests: rows }).requests },
-    };
-    const titles = standout(many, everything(many)).map(({ title }) => title);
-    expect(titles[0]).toBe('GET /slow is the slowest endpoint');
-    expect(titles).toContain('Threads wait for each other: app.Lock');
-    const lock = standout(many, everything(many)).find(({ view }) => view === 'locks');
-    expect(lock!.text).toContain('for it, mostly in B.work, held in C.hold.');
-    // Two endpoints' requests are too few for a sentence; no thread was runnable.
-    expect(titles.filter((title) => title.includes('slow too'))).toEqual([]);
-    expect(titles.filter((title) => title.includes('processor'))).toEqual([]);
-    const [fact] = standout(many, everything(many));
-    expect(fact!.text).toContain('waiting for a synchronized block, mostly in B.work');
-    expect(standout(profile, everything(profile))[0]!.title).not.toContain('slowest');
-    const idle = wallProfile({ threads: ['a'], looks: [] });
-    expect(standout(idle, everything(idle))).toEqual([]);
+describe('stacks side by side', () => {
+  it('share what they all go through', () => {
+    const profile = profileOf(`
+      a.A.run  a.A.run  a.A.run  b.B.run
+      a.A.go   a.A.go   a.A.go   -
+      a.A.x    a.A.y    -        -
+    `);
+    const [x, y, go, other] = profile.samples.node;
+    expect(commonOf(profile, [x!, y!])).toBe(go);
+    expect(commonOf(profile, [x!, go!])).toBe(go);
+    expect(commonOf(profile, [x!, other!])).toBe(0);
+    expect(commonOf(profile, [x!])).toBe(0);
   });
+});
 
-  it('tells of a quota once, with what it cost', () => {
-    const titles = (ready: number, held: number, periods: number) => {
-      const looks = [
-        { thread: 0, time: 100, cause: 'runnable', weight: ready },
-        { thread: 0, time: 200, cause: 'throttled', weight: held },
-      ];
-      const profile = wallProfile({ threads: ['a'], looks });
-      const cpuLimit = {
-        quotaNs: 6e8,
-        processors: 2,
-        periods: 100,
-        throttled: periods,
-        throttledNs: 7e8,
-      };
-      const limited = { ...profile, header: { ...profile.header, cpuLimit } };
-      return standout(limited, everything(limited)).filter(({ cause }) => cause !== '');
-    };
-    const [fact, ...more] = titles(10, 30, 70);
-    expect(more).toEqual([]);
-    expect(fact!.title).toBe('The CPU quota holds the process back');
-    expect(fact!.text).toMatch(/^In 70\.0.% of the periods of its .*, 700.ms in all: 75\.0.% of/);
-    expect([fact!.view, fact!.change.measure!.time]).toEqual(['flame', { cause: 'throttled' }]);
-    // More than follows from it; and a quota that is not used up.
-    expect(titles(30, 10, 70).map(({ cause }) => cause)).toEqual(['runnable', 'throttled']);
-    expect(titles(10, 30, 2).map(({ cause }) => cause)).toEqual(['runnable']);
-    // Where no looks tell it.
-    const [counted] = titles(10, 0, 70).filter(({ cause }) => cause === 'throttled');
-    expect([counted!.view, counted!.text.endsWith('in all.')]).toEqual(['overview', true]);
-  });
-
+describe('places', () => {
   it('finds the heaviest place of a cause', () => {
     const profile = shop();
     const [place] = placesOf(profile, everything(profile), 1);

@@ -8,7 +8,7 @@ pub mod outside;
 pub mod progress;
 
 use crate::args::{Event, Filter, Record, Sampling};
-use crate::{find, units};
+use crate::{Usage, find, hint, units};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -17,27 +17,35 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     if args.no_agent {
         outside::check(&args.sampling)?;
     }
-    match &args.jvm {
-        Some(jvm) => {
-            let target = find::target(jvm)?;
-            let main = target.jvm().main.as_deref().unwrap_or("jvm");
-            let outputs =
-                outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?
-                    .redacting(args.sampling.redaction.secrets());
-            if args.no_agent {
-                outside::run(&target, args, &outputs)?;
-                return Ok(ExitCode::SUCCESS);
+    let target = match &args.jvm {
+        Some(jvm) => find::target(jvm)?,
+        None if !args.program.is_empty() => return launch::run(args),
+        None => {
+            let words: Vec<_> = std::env::args_os().skip(1).collect();
+            if let Some(meant) = hint::program_without_dashes(&words) {
+                return Err(Usage(meant).into());
             }
-            attached::run(
-                target,
-                &start_options(&args.sampling),
-                args.duration,
-                &outputs,
-            )?;
-            Ok(ExitCode::SUCCESS)
+            let target = find::only_one()?;
+            let main = target.jvm().main.as_deref().unwrap_or("?");
+            let main = dwell_report::plain(main);
+            eprintln!("dwell: recording the only JVM: {} {main}", target.jvm().pid);
+            target
         }
-        None => launch::run(args),
+    };
+    let main = target.jvm().main.as_deref().unwrap_or("jvm");
+    let outputs = outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?
+        .redacting(args.sampling.redaction.secrets());
+    if args.no_agent {
+        outside::run(&target, args, &outputs)?;
+        return Ok(ExitCode::SUCCESS);
     }
+    attached::run(
+        target,
+        &start_options(&args.sampling),
+        args.duration,
+        &outputs,
+    )?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The part of the agent's `start` options that says how to sample.

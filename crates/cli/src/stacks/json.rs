@@ -1,5 +1,6 @@
 //! Stacks as JSON: one object on one line for each look.
 
+use super::of_jvm::is_of_jvm;
 use super::text::{frame_text, is_shown};
 use crate::args::Stacks;
 use dwell_attach::Jvm;
@@ -51,6 +52,7 @@ fn thread(thread: &Thread, args: &Stacks) -> Value {
             Kind::Native => "native",
         },
         "name": thread.name,
+        "ofJvm": is_of_jvm(thread),
         "id": thread.java_id,
         "tid": thread.tid,
         "daemon": thread.is_daemon,

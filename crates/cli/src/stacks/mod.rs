@@ -1,6 +1,7 @@
 //! `dwell stacks`: the stacks of a JVM's threads, read from outside.
 
 mod json;
+mod of_jvm;
 #[cfg(test)]
 mod tests;
 mod text;

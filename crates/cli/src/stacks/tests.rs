@@ -151,6 +151,40 @@ fn has(text: &str, parts: &[&str]) {
 }
 
 #[test]
+fn threads_of_the_jvm_are_left_out_unless_native() {
+    let mut own = thread("Finalizer", 9, Cause::Park, vec![java("close", 3)]);
+    own.frames.clear();
+    let mine = thread("Finalizer", 8, Cause::Park, vec![java("close", 3)]);
+    let mut dump = dump();
+    dump.threads
+        .push(thread("Common-Cleaner", 7, Cause::Park, Vec::new()));
+    dump.threads.push(own);
+    dump.threads.push(mine);
+    let told = text::whole(&jvm(), &dump, &args());
+    assert!(
+        !told.contains("Common-Cleaner") && !told.contains("#9"),
+        "{told}"
+    );
+    assert!(
+        told.contains("\"Finalizer\" #8"),
+        "the application's frames: {told}"
+    );
+    let note = "2 threads are the JVM's own, and not shown.";
+    assert!(told.contains(note), "{told}");
+    let all = Stacks {
+        native: true,
+        ..args()
+    };
+    let told = text::whole(&jvm(), &dump, &all);
+    assert!(
+        told.contains("Common-Cleaner") && !told.contains(note),
+        "{told}"
+    );
+    let line = json::line(&jvm(), &dump, &args());
+    assert_eq!(line.matches("\"ofJvm\":true").count(), 2, "{line}");
+}
+
+#[test]
 fn a_dump_reads_like_the_jdks_and_says_more() {
     let told = text::whole(&jvm(), &dump(), &args());
     has(

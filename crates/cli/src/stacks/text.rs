@@ -1,5 +1,6 @@
 //! Stacks as text, in the form of the JDK's thread dumps, which people and tools can read.
 
+use super::of_jvm::is_of_jvm;
 use crate::args::Stacks;
 use crate::units;
 use dwell_attach::Jvm;
@@ -18,7 +19,8 @@ const NAMES_MAX: usize = 8;
 
 /// The whole dump.
 pub fn whole(jvm: &Jvm, dump: &Dump, args: &Stacks) -> String {
-    let mut text = head(jvm, dump);
+    let is_shown = |thread: &&Thread| args.native || !is_of_jvm(thread);
+    let mut text = head(jvm, dump, is_shown);
     if let Some(safepoint) = &dump.safepoint {
         stop(&mut text, safepoint, dump);
     }
@@ -26,6 +28,9 @@ pub fn whole(jvm: &Jvm, dump: &Dump, args: &Stacks) -> String {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut known: HashMap<_, usize> = HashMap::new();
     for (at, thread) in dump.threads.iter().enumerate() {
+        if !is_shown(&thread) {
+            continue;
+        }
         if !is_grouped {
             groups.push(vec![at]);
             continue;
@@ -48,13 +53,21 @@ pub fn whole(jvm: &Jvm, dump: &Dump, args: &Stacks) -> String {
         }
     }
     deadlocks(&mut text, dump);
+    let left_out = dump.threads.iter().filter(|it| !is_shown(it)).count();
+    if left_out > 0 {
+        let are = if left_out == 1 { " is" } else { "s are" };
+        let _ = writeln!(
+            text,
+            "\n{left_out} thread{are} the JVM's own, and not shown."
+        );
+    }
     if dump.more_virtual {
         text.push_str("\nThere are more virtual threads; --virtual=N shows N of them.\n");
     }
     text
 }
 
-fn head(jvm: &Jvm, dump: &Dump) -> String {
+fn head(jvm: &Jvm, dump: &Dump, is_shown: impl Fn(&&Thread) -> bool) -> String {
     let since = dump.at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let mut text = format!(
         "{} JVM {} {} (JDK {}), from outside in {}\n",
@@ -65,10 +78,8 @@ fn head(jvm: &Jvm, dump: &Dump) -> String {
         units::short(dump.took.as_nanos() as u64),
     );
     let of = |kind| {
-        dump.threads
-            .iter()
-            .filter(move |it| it.kind == kind)
-            .count()
+        let shown = dump.threads.iter().filter(&is_shown);
+        shown.filter(move |it| it.kind == kind).count()
     };
     let _ = write!(text, "{} Java threads", of(Kind::Platform));
     for (kind, name) in [(Kind::Virtual, "virtual"), (Kind::Native, "native")] {
@@ -77,7 +88,8 @@ fn head(jvm: &Jvm, dump: &Dump) -> String {
         }
     }
     let mut causes: HashMap<Cause, usize> = HashMap::new();
-    for thread in dump.threads.iter().filter(|it| it.kind != Kind::Native) {
+    let shown = dump.threads.iter().filter(&is_shown);
+    for thread in shown.filter(|it| it.kind != Kind::Native) {
         *causes.entry(thread.cause).or_default() += 1;
     }
     let told = Cause::ALL

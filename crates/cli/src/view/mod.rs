@@ -5,7 +5,7 @@ mod serve;
 
 use crate::args::{Redaction, View};
 use crate::writing::{self, Named};
-use crate::{agent, recording};
+use crate::{agent, long_work, recording};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::redact::Secrets;
 use std::io::{ErrorKind, Write};
@@ -91,9 +91,16 @@ fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
     if is_usual && is_newer && is_private && writing::is_own(&beside) {
         return Ok(beside);
     }
-    let profile = recording::load_with(jfr, &redaction.secrets())?;
+    let making = recording::making(jfr);
+    let load = || recording::load_with(jfr, &redaction.secrets());
+    let profile = long_work::telling(&making, load)?;
     recording::warn_of_unread(&profile, jfr);
-    let write = |page: &Path| recording::write_html(&profile, jfr, (page, Named::ByDwell), false);
+    let write = |page: &Path| {
+        let html = (page, Named::ByDwell);
+        long_work::telling(&making, || {
+            recording::write_html(&profile, jfr, html, false)
+        })
+    };
     if is_private && write(&beside).is_ok() {
         return Ok(beside);
     }
@@ -113,10 +120,11 @@ fn page_bytes(input: &Path, secrets: &Secrets) -> Result<Vec<u8>> {
             read => read.with_context(|| recording::shown(input)),
         };
     }
-    let profile = recording::load_with(input, secrets)?;
+    let making = recording::making(input);
+    let profile = long_work::telling(&making, || recording::load_with(input, secrets))?;
     recording::warn_of_unread(&profile, input);
     let mut page = Vec::new();
-    recording::put_html(&profile, input, &mut page)?;
+    long_work::telling(&making, || recording::put_html(&profile, input, &mut page))?;
     page.flush()?;
     Ok(page)
 }

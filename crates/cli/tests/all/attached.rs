@@ -33,8 +33,10 @@ fn a_recording_has_the_busy_method_on_top_and_leaves_its_files() {
         assert_eq!(place.files(), ["two.html", "two.jfr"]);
         assert!(done.out.contains("top frames by self CPU"), "{done:?}");
         assert!(
-            done.out
-                .ends_with(&format!("{}\n", place.path("two.html").display())),
+            done.out.ends_with(&format!(
+                "{}\nOpen it: dwell view two.jfr\n",
+                place.path("two.html").display()
+            )),
             "{done:?}"
         );
         assert!(place.samples("two.jfr") > 0);

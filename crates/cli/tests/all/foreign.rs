@@ -60,7 +60,7 @@ fn jdk_recording_works_with_all_commands() {
         "cpu-starvation: the recording has no wall time",
         "warm-up: the recording ",
     ] {
-        let lacks = format!("cannot say: {lacks}");
+        let lacks = format!("not enough data: {lacks}");
         assert!(explained.contains(&lacks), "{explained}");
     }
     let differences = place

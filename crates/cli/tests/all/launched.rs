@@ -317,7 +317,7 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
     assert!(explained.out.contains("\"notApplicable\""), "{explained:?}");
     let some = ["explain", "dwell-demo.jfr", "--endpoint", "GET /*"];
     let some = place.dwell(&some).exits(0).out;
-    assert!(some.contains("cannot say: warm-up: "), "{some}");
+    assert!(some.contains("not enough data: warm-up: "), "{some}");
     healthy_endpoint_has_no_finding(&place);
     let none = ["explain", "dwell-demo.jfr", "--endpoint", "GET /none"];
     let none = place.dwell(&none).exits(1);

@@ -124,7 +124,6 @@ fn wrong_recording_options_exit_with_2() {
     are_refused(
         "usage",
         &[
-            (&["record"], "required"),
             (&["explain"], "required"),
             (&["diff", "a.jfr"], "required"),
             (&["diff", "a.jfr", "a.jfr", "-e", "wall"], "--collapsed"),

@@ -152,7 +152,13 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
             share,
             evidence: vec![Evidence {
                 text: way.evidence().to_owned(),
-                view: View::default(),
+                view: View {
+                    focus: facts
+                        .stacks
+                        .place(node)
+                        .and_then(|at| facts.stacks.focus(at)),
+                    ..View::default()
+                },
                 stack: facts.stacks.shown(node),
             }],
             remedy: way.remedy(&place),

@@ -1,7 +1,7 @@
 //! Memory that only grows: of one stack, objects of all parts of the recording are still there.
 
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, short};
 use crate::share::Share;
 use dwell_profile::{AliveStack, Lack};
@@ -67,8 +67,8 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "memory grows: {class} that {by} makes is not cleared away, {:.1} MiB in {seconds:.0} \
-             s, {} of what stays",
+            "memory grows: {class} allocated in {by} is never collected, {:.1} MiB in {seconds:.0} \
+             s, {} of surviving bytes",
             mib(stack.alive.bytes.sum),
             percent(share.value)
         ),
@@ -82,13 +82,14 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
             ),
             view: View {
                 measure: Measure::Alive,
+                focus: Some(Focus::Class(class.to_owned())),
                 ..View::default()
             },
             stack: frames.take(SHOWN).cloned().collect(),
         }],
         remedy: format!(
-            "look where what {by} makes is put, and take it out again, or bound it (by number, \
-             size or age); compare two looks with dwell dump and dwell diff -e live, and take a \
+            "find where what {by} allocates is stored and remove it, or bound it (by number, size \
+             or age); compare two snapshots with dwell dump and dwell diff -e live, and take a \
              heap dump to see what holds it"
         ),
         sure: Sure::Medium,
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         let what = &found[0].what;
         assert!(
-            what.contains("Sessions.add makes") && what.contains("30.0 MiB in 30 s"),
+            what.contains("allocated in Sessions.add") && what.contains("30.0 MiB in 30 s"),
             "{what}"
         );
         assert_eq!(found[0].evidence[0].stack.len(), 3);

@@ -1,22 +1,17 @@
 //! The hot path: the program's methods that most processor time is spent in, or on behalf of.
 
-use super::{files, libraries, no_cpu, spinning};
-use crate::evidence::{Facts, Kind, is_ready};
+use super::{bound, costly_calls, files, libraries, no_cpu, spinning};
+use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::numbers::{percent, short, some_of};
 use crate::share::Share;
-use dwell_profile::{MethodId, NodeId, RUNNING, Unit, Weight};
+use dwell_profile::{MethodId, NodeId, Unit, Weight};
 use std::collections::BTreeMap;
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
-/// A program that uses less of a processor than this has nothing to be made faster, nor has a
-/// method where nobody waits for it that is known.
-const LEAST: f64 = 0.03;
-/// A program that waits nearly all the time is not bound by processors.
-const RUNS: f64 = 0.10;
 const MOST: usize = 3;
 /// A hot path with so much of its time for what another finding tells is not told again.
 const TOLD: f64 = 0.8;
@@ -127,20 +122,22 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_cpu(facts);
     }
     let span_ns = facts.profile.info().duration_ns as f64;
-    let is_little = facts.has_cpu_time() && (facts.program_total.sum as f64) < LEAST * span_ns;
-    if is_little || !is_bound(facts) {
+    if !bound::matters(facts) {
         return Verdict::Found(Vec::new());
     }
     let is_service = libraries::is_costly(facts);
     let files = files::costly(facts);
     let is_file = |node| (files.iter()).any(|calls| facts.stacks.top_has(node, calls));
-    let has_reason = |node: NodeId| is_service(node) || is_file(node);
+    // Parts of a library below a call that is told as a whole.
+    let told = costly_calls::told(facts);
+    let is_part = |node: NodeId| told.get(node as usize) == Some(&true);
+    let has_reason = |node: NodeId| is_service(node) || is_file(node) || is_part(node);
     let mut places: Vec<(MethodId, Spent)> = spent(facts).into_iter().collect();
     let spins = spinning::places(facts);
     places.retain(|(place, spent)| !spins.contains(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
     let is_worth = |spent: &Spent| {
-        let is_little = (spent.weight.sum as f64) < LEAST * span_ns;
+        let is_little = (spent.weight.sum as f64) < bound::LEAST * span_ns;
         facts.has_endpoints() || !facts.has_cpu_time() || !is_little
     };
     places.retain(|(_, spent)| is_worth(spent));
@@ -159,37 +156,17 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found.collect())
 }
 
-/// Whether processors are a part of the time worth telling; without wall time it is not known.
-fn is_bound(facts: &Facts<'_>) -> bool {
-    if facts.entries.is_empty() {
-        return true;
-    }
-    let kind = match facts.has_endpoints() {
-        true => Kind::Endpoint,
-        false => Kind::Threads,
-    };
-    let mut runs = Weight::default();
-    for entry in &facts.entries {
-        let is_told = facts
-            .subjects
-            .get(entry.subject)
-            .is_some_and(|s| s.kind == kind);
-        if is_told && (entry.cause == RUNNING || is_ready(entry.cause)) {
-            runs += &entry.weight;
-        }
-    }
-    let span_ns = facts.profile.info().duration_ns.max(1) as f64;
-    // Many idle threads must not hide one that runs all the time.
-    let is_one_thread = runs.sum as f64 >= 0.5 * span_ns;
-    is_one_thread || runs.share(&facts.all_busy()) >= RUNS
-}
-
 fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
     let mut places: BTreeMap<MethodId, Spent> = BTreeMap::new();
     let stacks = &facts.stacks;
-    for (node, weight) in facts.program_cpu.iter().enumerate() {
-        let node = node as NodeId;
-        if weight.samples == 0 || !stacks.is_of_program(node) {
+    let seen = || {
+        let nodes = facts.program_cpu.iter().zip(0..);
+        nodes.filter(|(weight, _)| weight.samples > 0)
+    };
+    // A program of the JDK's own, such as javac, has no other methods to name.
+    let is_of_jdk = !seen().any(|(_, node)| stacks.is_of_program(node));
+    for (weight, node) in seen() {
+        if !is_of_jdk && !stacks.is_of_program(node) {
             continue;
         }
         let Some(place) = stacks.place(node) else {
@@ -275,9 +252,10 @@ fn finding(
         what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
-            text: format!("the program's innermost method on its stacks{inside}"),
+            text: format!("innermost application frame of its stacks{inside}"),
             view: View {
                 endpoint: endpoints.first().filter(|_| endpoints.len() == 1).cloned(),
+                focus: facts.stacks.focus(place),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),
@@ -470,6 +448,23 @@ mod tests {
             let evidence = &art.found(check)[0].evidence[0].text;
             assert!(evidence.contains(expected), "{evidence}");
         }
+    }
+
+    #[test]
+    fn program_of_the_jdk_has_a_hot_path() {
+        let javac = "com.sun.tools.javac.comp.Attr.visit;com.sun.tools.javac.Main.run";
+        let mut art = Art::default();
+        art.cpu("main", "", javac, 60, 10);
+        let found = art.found(check);
+        let what = "100 % of the CPU time is spent in com.sun.tools.javac.comp.Attr.visit";
+        assert!(found[0].what.starts_with(what), "{found:?}");
+        // In an application, what the JDK does on its own is not the application's.
+        art.cpu("main", "", "app.Main.run", 20, 10);
+        let found = art.found(check);
+        assert!(
+            found.iter().all(|it| !it.what.contains("javac")),
+            "{found:?}"
+        );
     }
 
     #[test]

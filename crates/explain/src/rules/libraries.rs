@@ -178,7 +178,10 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         share,
         evidence: vec![Evidence {
             text: format!("{} of it is for {place}", percent(weight.share(&total))),
-            view: View::default(),
+            view: View {
+                focus: user.and_then(|method| facts.stacks.focus(method)),
+                ..View::default()
+            },
             stack: facts.stacks.shown(node),
         }],
         remedy: service.remedy.to_owned(),

@@ -4,7 +4,7 @@
 use super::{no_wall, without_wall};
 use crate::evidence::{Entry, Facts, IDLE, Kind, is_ready};
 use crate::exact_waits;
-use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
 use crate::numbers::{percent, short};
 use crate::owners::{Deed, Deeds, Owners};
 use crate::waits::{Wait, Whose, gather};
@@ -105,7 +105,9 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     };
     let share = wait.share(facts, whose);
     let holder = holder(facts, deeds);
-    let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];
+    let mut waits = wait.evidence(facts, whose, wait.seen());
+    waits.view.focus = Some(Focus::Lock(class.clone()));
+    let mut evidence = vec![waits];
     if *cause == "monitor" {
         evidence.extend(exact_waits::evidence(facts, class, place));
     }
@@ -118,7 +120,7 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
     };
     let held = match (&holder, &inside) {
         (Some((text, _)), _) => text.clone(),
-        (None, Some((inner, _))) => format!(", which is held mostly for {}", short(inner)),
+        (None, Some((inner, _))) => format!("; the holder is mostly in {}", short(inner)),
         (None, None) => String::new(),
     };
     let what = format!(
@@ -215,12 +217,12 @@ fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     let called = called(facts, deed).map_or(String::new(), |it| format!(", which calls {it}"));
     let place = format!("{}{called}", deed.place);
     let text = match deed.cause.as_str() {
-        RUNNING => format!(", while {group} has it and runs {place}"),
+        RUNNING => format!(", while {group} holds it and runs {place}"),
         cause if is_ready(cause) => {
-            format!(", while {group} has it and is ready, without a processor, in {place}")
+            format!(", while {group} holds it and is ready, without a processor, in {place}")
         }
-        "waiting" => format!(", while {group} has it and waits in {place}"),
-        cause => format!(", while {group} has it and waits ({cause}) in {place}"),
+        "waiting" => format!(", while {group} holds it and waits in {place}"),
+        cause => format!(", while {group} holds it and waits ({cause}) in {place}"),
     };
     Some((text, part))
 }
@@ -272,8 +274,8 @@ fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
         ),
         _ => format!(
             "do not wait inside the lock: {} waits while it is held; take the lock in {place} only \
-             for the change of shared data, before or after that wait, or do for many at once what \
-             has to be waited for inside",
+             for the change of shared data, before or after that wait, or batch the work done \
+             under the lock",
             inner.as_deref().unwrap_or(place)
         ),
     }
@@ -319,7 +321,7 @@ mod tests {
         for part in [
             "POST /a waits",
             "app.Ledger",
-            "w-* has it and runs app.Ledger.audit",
+            "w-* holds it and runs app.Ledger.audit",
         ] {
             assert!(what.contains(part), "{what}");
         }

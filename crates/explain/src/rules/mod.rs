@@ -2,6 +2,8 @@
 
 mod allocation_stalls;
 mod amid_work;
+mod bound;
+mod costly_calls;
 mod crews;
 mod event_loops;
 mod exceptions;
@@ -15,6 +17,7 @@ mod locks;
 mod operations;
 mod pinned;
 mod pools;
+mod queries;
 mod ready;
 mod remote;
 mod safepoints;
@@ -47,6 +50,8 @@ const fn rule(name: &'static str, check: fn(&Facts<'_>) -> Verdict) -> Rule {
 pub(crate) const ALL: &[Rule] = &[
     rule("thin-recording", thin::check),
     rule("hot-path", hot_path::check),
+    rule("costly-calls", costly_calls::check),
+    rule("many-queries", queries::check),
     rule("cpu-starvation", starvation::check),
     rule("cpu-throttling", throttling::check),
     rule("allocation-stalls", allocation_stalls::check),

@@ -25,7 +25,7 @@ fn told(operation: Operation) -> (&'static str, &'static str) {
              (dumpAllThreads(false, false)), which are looked for in the whole heap",
         ),
         Operation::Deadlocks => (
-            "it is looked for deadlocks",
+            "the JVM looks for deadlocks",
             "look for deadlocks less often (findDeadlockedThreads in health checks)",
         ),
         Operation::Heap => (

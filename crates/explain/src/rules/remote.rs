@@ -1,6 +1,6 @@
 //! Slow downstream calls: requests that wait for what another process answers.
 
-use super::no_wall;
+use super::{no_wall, queries};
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
@@ -85,7 +85,7 @@ impl Shown {
 
     const fn because(self) -> &'static str {
         match self {
-            Shown::Request => "its threads were seen waiting for this socket with the request",
+            Shown::Request => "samples show its threads waiting for this socket within the request",
             Shown::Long => {
                 "most of it is in waits of 50 ms and longer; no requests are marked, so who waits \
                  for this is not known, and a thread that listens for news waits so, too"
@@ -100,12 +100,12 @@ impl Shown {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {whom} is slow; ask it less in {place} (cache its answers, many at \
-                 once), beside other work, and over a connection that is kept open"
+                "see why {whom} is slow; call it less often in {place} (cache, batch), in \
+                 parallel, over keep-alive connections"
             ),
             Shown::Often => format!(
-                "each answer comes soon: ask {whom} less often in {place} (cache its answers, \
-                 many at once), or beside other work"
+                "each answer comes soon: call {whom} less often in {place} (cache, batch), or in \
+                 parallel"
             ),
         }
     }
@@ -123,7 +123,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let has_endpoints = facts.has_endpoints();
     let mut found = Vec::new();
     let mut is_unknown = false;
-    for ((peer, place), wait) in gather(facts, |entry| call(facts, &clients.all, entry)) {
+    let told = queries::told(facts);
+    // A loop of queries has a finding of its own.
+    let is_told = |entry: &Entry<'_>| told.get(entry.node as usize) == Some(&true);
+    let call = |entry: &Entry<'_>| call(facts, &clients.all, entry).filter(|_| !is_told(entry));
+    for ((peer, place), wait) in gather(facts, |entry| call(entry)) {
         let Some(whose) = wait.whose(facts) else {
             continue;
         };

@@ -118,7 +118,13 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
                 "{} of its time is in such calls, which come back at once",
                 percent(asker.asks.share(&asker.all))
             ),
-            view: View::default(),
+            view: View {
+                focus: facts
+                    .stacks
+                    .place(node)
+                    .and_then(|at| facts.stacks.focus(at)),
+                ..View::default()
+            },
             stack: facts.stacks.shown(node),
         }],
         remedy: format!(

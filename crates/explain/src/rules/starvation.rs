@@ -97,7 +97,7 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
     Finding {
         rule: "",
         what: format!(
-            "threads that are ready {} ({} of {}){why}",
+            "runnable threads {} ({} of {}){why}",
             compared(ready, ran),
             percent(share.value),
             share.of

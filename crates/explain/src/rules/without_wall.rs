@@ -149,7 +149,7 @@ impl Places {
         let ((group, place), ..) = self.largest()?;
         Some(match group.is_empty() {
             true => format!("its owner is in {place}"),
-            false => format!("{group} has it and is in {place}"),
+            false => format!("{group} holds it and is in {place}"),
         })
     }
 

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 
+use dwell_explain::own_methods;
 use dwell_profile::{ContextId, Frame, Look, Method, NameId, Profile, Sample};
 use serde_json::Value;
 
@@ -284,6 +285,9 @@ fn tables(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
             library: None,
         });
     }
+    let own = own_methods(profile);
+    let is_own = |place: usize| own.get(place) == Some(&true);
+    let own: Vec<bool> = (0..methods.len()).map(is_own).collect();
     let (methods, frames) = (&*methods, &*frames);
     let text = names.concat();
     // The root is left out: every page has it.
@@ -300,6 +304,7 @@ fn tables(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
         Column::new("method.name", U32, methods, |m| m.name.into()),
         Column::new("method.descriptor", U32, methods, |m| m.descriptor.into()),
         Column::new("method.library", U32, methods, |m| numbered(m.library)),
+        Column::new("method.own", U8, &own, |&own| own.into()),
         Column::new("frame.method", U32.differences(), frames, |f| {
             f.method.into()
         }),
@@ -383,7 +388,7 @@ mod tests {
         let profile = text_art::profile(
             "failure: -    lost
              a.A.x:1  a.A.x:2
-             a.A.y    -",
+             java.util.A.y    -",
         );
         let (columns, _) = columns(&profile, false);
         let rows = |name| {
@@ -405,5 +410,11 @@ mod tests {
             .unwrap();
         assert_eq!(cause.planes, [0, 1, 0, 0]);
         assert_eq!(causes(&profile).len(), 1);
+        let own = columns.iter().find(|column| column.name == "method.own");
+        assert_eq!(
+            own.unwrap().planes,
+            [1, 0],
+            "the JDK is not the application"
+        );
     }
 }

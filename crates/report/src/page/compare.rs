@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::columns::endpoints;
 use super::write_page;
+use crate::latencies;
 
 /// Writes the page that compares two recordings. `names` are the files'; `per` is what numbers are
 /// for at first, and the page offers all that both recordings have.
@@ -33,6 +34,7 @@ pub fn compare_html(
         "possible": possible(a, b),
         "threadsOfA": two.threads_of_a,
         "isOneUnit": a.unit() == b.unit(),
+        "latencies": latencies::value(&latencies::rows(a, b), false),
         "sides": [side(a, names[0], &told), side(b, names[1], &told)],
     });
     let title = format!("{} against {}", names[1], names[0]);

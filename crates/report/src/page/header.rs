@@ -91,6 +91,10 @@ fn finding(finding: &Finding) -> Value {
         "measure": finding.measure,
         "causes": finding.causes,
         "endpoint": finding.endpoint,
+        "threads": finding.threads,
+        "focus": finding.focus.as_ref().map(|(sort, name)| json!({ "sort": sort, "name": name })),
+        "cost": finding.cost,
+        "bar": finding.bar,
     })
 }
 

@@ -68,6 +68,14 @@ pub struct Finding {
     pub causes: Vec<String>,
     /// Of which endpoint; `None`: of all.
     pub endpoint: Option<String>,
+    /// Of threads with such names; `None`: of all.
+    pub threads: Option<String>,
+    /// `method`, `lock` or `class`, and the name of the one that it is about.
+    pub focus: Option<(String, String)>,
+    /// The time that is lost, or, where it is not about time, its share.
+    pub cost: String,
+    /// What it costs, as a part of what the most costly one does; `None`: they cannot be compared.
+    pub bar: Option<f64>,
 }
 
 /// Writes the page.

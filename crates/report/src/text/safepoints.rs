@@ -133,7 +133,7 @@ impl Report<'_> {
         }
         rows.sort_by_key(|(_, paid)| std::cmp::Reverse(paid.stopped_ns));
         self.raw("");
-        self.raw("Who paid: requests that were under way (the most that safepoints took)");
+        self.raw("Requests affected (upper bound)");
         self.raw("     stopped   of them  of their time      most  endpoint");
         for (endpoint, paid) in rows.iter().take(PAYER_ROWS) {
             let share = paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64;
@@ -169,7 +169,7 @@ impl Report<'_> {
         }
         rows.sort_by_key(|(_, (stopped, _))| std::cmp::Reverse(stopped.sum));
         self.raw("");
-        self.raw("Who paid: threads seen at safepoints (digits of names as *)");
+        self.raw("Threads affected, sampled at safepoints (digits of names as *)");
         self.raw("     stopped        +-  of their time  threads");
         for (group, (stopped, all)) in rows.iter().take(PAYER_ROWS) {
             let text = format!(
@@ -527,7 +527,7 @@ mod tests {
             is_known: true,
         }];
         let told = safepoints_text(&builder.clone().finish());
-        assert!(!told.contains("Who paid: threads"), "{told}");
+        assert!(!told.contains("Threads affected"), "{told}");
         let node = builder.clone().finish().samples()[1].node;
         let (stood, other) = (
             builder.thread("w-1", 91, 91, false),
@@ -560,7 +560,7 @@ mod tests {
         assert!(line.contains(" 25.0 % "), "{told}");
         let rows = told
             .lines()
-            .skip_while(|line| !line.starts_with("Who paid: threads"));
+            .skip_while(|line| !line.starts_with("Threads affected"));
         assert_eq!(rows.skip(2).count(), 1, "{told}");
     }
 

@@ -1,0 +1,95 @@
+// Findings, and the places that they lead to.
+import { describe, expect, it } from 'vitest';
+import { findingsOf, type RawFinding } from '../../src/data/findings';
+import { DEFAULTS } from '../../src/state/fragment';
+import { Store } from '../../src/state/store';
+import { profileOf } from './art';
+
+const RAW: RawFinding = {
+  what: 'w',
+  share: '',
+  evidence: '',
+  remedy: '',
+  sure: 'high',
+  measure: 'cpu',
+  causes: [],
+  endpoint: null,
+};
+
+const profile = profileOf(`
+  a.A.run  a.A.run  a.A.run
+  a.B.hot  a.C.call a.B.hot
+  j.J.in   a.B.hot  j.J.in
+`);
+
+/** The first finding of a page of one. */
+function findingOf(raw: Partial<RawFinding>, wall = false) {
+  const header = { ...profile.header, wall: wall ? { ns: 1, busyNs: 1, causes: [] } : null };
+  return findingsOf({ ...header, findings: [{ ...RAW, ...raw }] })[0]!;
+}
+
+/** Lets the slices of building a tree run. */
+async function built(store: Store): Promise<void> {
+  for (let i = 0; i < 100 && store.busy.value; i++) await new Promise((done) => setTimeout(done));
+}
+
+describe('findings', () => {
+  it('have what they cost, and a bar where that can be compared', () => {
+    expect(findingOf({ cost: '27.0 s', bar: 0.5 })).toMatchObject({ cost: '27.0 s', bar: 0.5 });
+    expect(findingOf({ cost: '69.0 %', bar: null })).toMatchObject({ cost: '69.0 %', bar: null });
+    // Whoever wrote the page may have put anything in.
+    expect(findingOf({ cost: 'a\u202eb', bar: 7 })).toMatchObject({ bar: 1 });
+    expect(findingOf({ cost: 'a\u202eb' }).cost).not.toContain('\u202e');
+  });
+
+  it('about a lock lead to that lock', () => {
+    const focus = { sort: 'lock' as const, name: 'a.Lock' };
+    expect(findingOf({ measure: 'wall', focus }, true)).toMatchObject({
+      view: 'locks',
+      change: { lock: 'a.Lock' },
+    });
+    // Without wall time waits are events.
+    const { view, change, seek } = findingOf({ measure: 'wall', focus });
+    expect([view, change.measure!.time, seek]).toEqual(['flame', 'locks', 'a.Lock']);
+  });
+
+  it('about a class lead to those who allocated it', () => {
+    const focus = { sort: 'class' as const, name: 'a.Leak' };
+    const { view, change, seek } = findingOf({ measure: 'live', focus });
+    expect([view, change.reversed, change.measure!.time, seek]).toEqual([
+      'flame',
+      true,
+      'live',
+      'a.Leak',
+    ]);
+  });
+
+  it('name the group of threads as the page does', () => {
+    expect(findingOf({ threads: 'http-*-exec-*' }).change.threads).toEqual({
+      kind: 'pool',
+      pool: 'http-#-exec-#',
+    });
+    expect(findingOf({}).change.threads).toEqual({ kind: 'all' });
+  });
+
+  it('about a method zoom to its widest frame and search for it', async () => {
+    const store = new Store(profile);
+    store.start('#view=overview&q=other&reverse=1');
+    await built(store);
+    store.show(findingOf({ focus: { sort: 'method', name: 'a.B.hot' } }));
+    await built(store);
+    const [tree, zoom] = [store.tree.value!, store.zoom.value];
+    expect([store.view.value, store.query.value, store.reversed.value]).toEqual([
+      'flame',
+      'a.B.hot',
+      false,
+    ]);
+    expect(store.keys.value.methodLabel(tree.key(zoom))).toBe('a.B.hot');
+    expect([tree.depth(zoom), tree.weight(zoom)]).toEqual([2, 2]);
+    // A name that the recording does not have is not searched for.
+    store.show(findingOf({ focus: { sort: 'method', name: 'a.None.m' } }));
+    await built(store);
+    expect([store.query.value, store.zoom.value]).toEqual([DEFAULTS.query, 0]);
+    store.stop();
+  });
+});
