@@ -136,6 +136,7 @@ fn format(args: &Convert) -> Result<Format> {
         (args.text, Format::Text),
         (args.html, Format::Html),
         (args.jfr, Format::Jfr),
+        (args.pprof, Format::Pprof),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -147,8 +148,8 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt, .html or .jfr, \
-                 or say --collapsed, --text, --html or --jfr"
+                "--output {output}: name it .collapsed, .txt, .html, .jfr or .pb.gz, \
+                 or say --collapsed, --text, --html, --jfr or --pprof"
             );
             Err(Usage(text).into())
         }
@@ -204,6 +205,11 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
+        Format::Pprof => {
+            if dwell_export::pprof(profile, out)? == 0 {
+                return Ok(Written::Nothing);
+            }
+        }
         Format::Collapsed => {
             let unit = match args.unit.unwrap_or(usual_unit(stacks)) {
                 Unit::Samples => dwell_profile::Unit::Samples,

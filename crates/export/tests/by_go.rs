@@ -1,0 +1,114 @@
+//! Go's own `pprof` reads what is written, and its sums are those of the profile.
+#![allow(missing_docs)]
+
+use dwell_profile::{Context, Look, Profile, text_art};
+use std::process::Command;
+
+/// What `go tool pprof` prints of a profile; none where there is no Go.
+fn by_go(name: &str, profile: &Profile, options: &[&str]) -> Option<String> {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("{name}.pb.gz"));
+    let mut bytes = Vec::new();
+    dwell_export::pprof(profile, &mut bytes).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let mut go = Command::new("go");
+    go.args(["tool", "pprof"]).args(options).arg(&path);
+    let Ok(output) = go.env("PPROF_TMPDIR", folder).output() else {
+        println!("skipped: go is not installed");
+        return None;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    // It has nothing to say: no symbols to look for.
+    assert_eq!(errors, "");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+fn profile() -> Profile {
+    let mut builder = text_art::builder(
+        "thread: main       main       gc
+         weight: 3000000007 2000000000 5000000000
+         a.A.x   a.A.x   vm.so.y[vm]
+         a.A.z:7 -       -",
+    );
+    let endpoint = Some(builder.name("GET /x"));
+    let context = Some(builder.context(Context {
+        trace_id: 0xab,
+        endpoint,
+        ..Context::default()
+    }));
+    let cause = builder.cause("monitor");
+    builder.look(Look {
+        thread: 0,
+        node: 1,
+        cause,
+        weight_ns: 1_000_000_000,
+        count: 4,
+        context,
+        ..Look::default()
+    });
+    builder.info.java_arguments = "app.jar".to_owned();
+    builder.info.duration_ns = 10_000_000_000;
+    builder.finish()
+}
+
+#[test]
+fn go_reads_every_value_and_label() {
+    let Some(raw) = by_go("raw", &profile(), &["-raw"]) else {
+        return;
+    };
+    println!("{raw}");
+    let samples = raw.split("Samples:\n").nth(1).unwrap();
+    let (samples, places) = samples.split_once("Locations\n").unwrap();
+    let mut lines = samples.lines();
+    let types = lines.next().unwrap();
+    assert_eq!(
+        types,
+        "samples/count cpu/nanoseconds[dflt] wall/nanoseconds"
+    );
+    let mut sums = [0u64; 3];
+    for line in lines {
+        let Some((values, stack)) = line.split_once(": ") else {
+            continue;
+        };
+        let values: Vec<u64> = values.split_whitespace().flat_map(str::parse).collect();
+        // A line of labels has none.
+        if values.len() == 3 && stack.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+            sums.iter_mut()
+                .zip(values)
+                .for_each(|(sum, value)| *sum += value);
+        }
+    }
+    let profile = profile();
+    let (cpu, wall) = (profile.total(), profile.wall_totals().0.sum);
+    assert_eq!(sums, [cpu.samples, cpu.sum, wall]);
+    for label in [
+        "thread:[main]",
+        "cause:[monitor]",
+        "endpoint:[GET /x]",
+        "thread_id:[1]",
+    ] {
+        assert!(samples.contains(label), "no {label}");
+    }
+    assert!(places.contains("a.A.z :7"), "{places}");
+    assert!(places.contains("vm.so"), "{places}");
+}
+
+#[test]
+fn go_sums_by_label() {
+    let options = [
+        "-top",
+        "-sample_index=wall",
+        "-tagfocus=cause=monitor",
+        "-unit=ms",
+    ];
+    let Some(top) = by_go("top", &profile(), &options) else {
+        return;
+    };
+    println!("{top}");
+    assert!(top.contains("File: app.jar"));
+    assert!(
+        top.lines()
+            .any(|line| line.contains("1000ms") && line.ends_with("a.A.x"))
+    );
+}
