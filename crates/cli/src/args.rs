@@ -671,13 +671,14 @@ Examples:
   dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
   dwell convert app.jfr -o app.html
   dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
+  dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
     /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary), .html, .jfr or .pb.gz (pprof), or any name
-    /// with one of the next five options [default with those: standard output]
+    /// Where to write: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof) or .otlp, or any
+    /// name with one of the next six options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Collapsed stacks, whatever the output's ending
@@ -696,6 +697,9 @@ pub struct Convert {
     /// ending
     #[arg(long, group = "format")]
     pub pprof: bool,
+    /// The same as OTLP profiles (protobuf), whatever the output's ending
+    #[arg(long, group = "format")]
+    pub otlp: bool,
     /// The unit that collapsed stacks count in [default: samples of CPU time, ns of wall time and
     /// with lock, bytes with alloc and live]
     #[arg(long, value_enum)]

@@ -15,6 +15,8 @@ pub enum Format {
     Html,
     /// A recording for other tools.
     Jfr,
+    /// Profiles for OpenTelemetry's collector.
+    Otlp,
     /// A profile for pprof.
     Pprof,
     /// The summary.
@@ -27,6 +29,7 @@ pub fn format_of(output: &Path) -> Option<Format> {
         "collapsed" | "folded" => Some(Format::Collapsed),
         "html" | "htm" => Some(Format::Html),
         "jfr" => Some(Format::Jfr),
+        "otlp" => Some(Format::Otlp),
         "gz" => {
             let ending = Path::new(output.file_stem()?).extension()?;
             (ending == "pb").then_some(Format::Pprof)
@@ -185,6 +188,7 @@ mod tests {
         assert_eq!(format("a.txt"), Some(Format::Text));
         assert_eq!(format("a.jfr"), Some(Format::Jfr));
         assert_eq!(format("a.b.pb.gz"), Some(Format::Pprof));
+        assert_eq!(format("a.otlp"), Some(Format::Otlp));
         for other in ["a.jfr.gz", "a.gz", ".pb.gz", "a", ".html", "", "a.pprof"] {
             assert_eq!(format(other), None, "{other}");
         }

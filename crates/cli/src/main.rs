@@ -22,6 +22,7 @@ mod ps;
 mod record;
 mod recording;
 mod reply;
+mod resource;
 mod safepoints;
 mod stacks;
 mod sys;

@@ -6,6 +6,25 @@
 
 #![forbid(unsafe_code)]
 
+mod otlp;
 mod pprof;
+mod sample_facts;
+mod typed_values;
+#[cfg(test)]
+mod whole_profile;
 
+pub use otlp::otlp;
 pub use pprof::pprof;
+
+/// What a profile does not say of its program.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Its name; empty if it is not known.
+    pub name: String,
+    /// Names and values of attributes, which take the place of ours: those of
+    /// `OTEL_RESOURCE_ATTRIBUTES`.
+    pub resource: Vec<(String, String)>,
+}
+
+/// The function of samples without a stack, as in collapsed stacks.
+const NO_STACK: &str = "[no stack]";

@@ -1,6 +1,7 @@
 //! Go's own `pprof` reads what is written, and its sums are those of the profile.
 #![allow(missing_docs)]
 
+use dwell_export::Program;
 use dwell_profile::{Context, Look, Profile, text_art};
 use std::process::Command;
 
@@ -9,7 +10,7 @@ fn by_go(name: &str, profile: &Profile, options: &[&str]) -> Option<String> {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.pb.gz"));
     let mut bytes = Vec::new();
-    dwell_export::pprof(profile, &mut bytes).unwrap();
+    dwell_export::pprof(profile, &program(), &mut bytes).unwrap();
     std::fs::write(&path, bytes).unwrap();
     let mut go = Command::new("go");
     go.args(["tool", "pprof"]).args(options).arg(&path);
@@ -24,6 +25,13 @@ fn by_go(name: &str, profile: &Profile, options: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
+fn program() -> Program {
+    Program {
+        name: "shop".to_owned(),
+        ..Program::default()
+    }
+}
+
 fn profile() -> Profile {
     let mut builder = text_art::builder(
         "thread: main       main       gc
@@ -34,6 +42,7 @@ fn profile() -> Profile {
     let endpoint = Some(builder.name("GET /x"));
     let context = Some(builder.context(Context {
         trace_id: 0xab,
+        span_id: 0xcd,
         endpoint,
         ..Context::default()
     }));
@@ -42,12 +51,11 @@ fn profile() -> Profile {
         thread: 0,
         node: 1,
         cause,
-        weight_ns: 1_000_000_000,
+        weight_ns: 9_000_000_000,
         count: 4,
         context,
         ..Look::default()
     });
-    builder.info.java_arguments = "app.jar".to_owned();
     builder.info.duration_ns = 10_000_000_000;
     builder.finish()
 }
@@ -106,9 +114,57 @@ fn go_sums_by_label() {
         return;
     };
     println!("{top}");
-    assert!(top.contains("File: app.jar"));
+    assert!(top.contains("File: shop"));
     assert!(
         top.lines()
-            .any(|line| line.contains("1000ms") && line.ends_with("a.A.x"))
+            .any(|line| line.contains("9000ms") && line.ends_with("a.A.x"))
+    );
+}
+
+/// The collector's own code, which Go's module proxy has. It is built once.
+#[test]
+fn collector_reads_every_profile() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (path, reader) = (
+        folder.join("collector.otlp"),
+        folder.join("collector-reader"),
+    );
+    let profile = profile();
+    let mut bytes = Vec::new();
+    dwell_export::otlp(&profile, &program(), &mut bytes).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/collector");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&reader).current_dir(source);
+    match build.output() {
+        Ok(built) if built.status.success() => {}
+        Ok(built) => {
+            let reason = String::from_utf8_lossy(&built.stderr);
+            println!("skipped: the collector's code cannot be built: {reason}");
+            return;
+        }
+        Err(_) => {
+            println!("skipped: go is not installed");
+            return;
+        }
+    }
+    let output = Command::new(&reader).arg(&path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    println!("{told}");
+    let (cpu, wall) = (profile.total().sum, profile.wall_totals().0.sum);
+    assert_eq!(
+        told.lines().collect::<Vec<_>>(),
+        [
+            "resource service.name=shop".to_owned(),
+            format!(
+                "cpu nanoseconds {cpu} vm.so.y dwell.cause=running thread.id=2 thread.name=gc "
+            ),
+            format!(
+                "wall nanoseconds {wall} a.A.x dwell.cause=monitor dwell.endpoint=GET /x \
+                 http.request.method=GET http.route=/x thread.id=1 thread.name=main \
+                 000000000000000000000000000000ab"
+            ),
+        ]
     );
 }

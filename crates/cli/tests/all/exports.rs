@@ -162,22 +162,30 @@ fn pprof_read_by_go_has_the_sums_of_collapsed_stacks() {
 }
 
 #[test]
-fn secrets_are_not_in_pprof_unless_they_are_wanted() {
-    let place = Place::new("pprof-secrets");
+fn secrets_are_in_no_export_unless_they_are_wanted() {
+    let place = Place::new("export-secrets");
     std::fs::write(place.path("a.jfr"), recording(10)).unwrap();
-    let has_secret = |options: &[&str]| {
-        let args = [&["convert", "a.jfr", "-o", "a.pb.gz"], options].concat();
-        place.dwell(&args).exits(0);
-        let file = std::fs::File::open(place.path("a.pb.gz")).unwrap();
-        let mut bytes = Vec::new();
-        let mut unzipped = flate2::read::GzDecoder::new(file);
-        unzipped.read_to_end(&mut bytes).unwrap();
+    let has_secret = |file: &str, options: &[&str]| {
+        let args = [&["convert", "a.jfr", "-o", file], options].concat();
+        let mut command = place.command(&args);
+        let attributes = format!("region=eu,api.token={SECRET}");
+        command.env("OTEL_RESOURCE_ATTRIBUTES", attributes);
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let mut bytes = std::fs::read(place.path(file)).unwrap();
+        if file.ends_with(".gz") {
+            let packed = std::mem::take(&mut bytes);
+            let mut unzipped = flate2::read::GzDecoder::new(&packed[..]);
+            unzipped.read_to_end(&mut bytes).unwrap();
+        }
         let secret = SECRET.as_bytes();
         bytes.windows(secret.len()).any(|window| window == secret)
     };
-    assert!(!has_secret(&[]));
-    assert!(has_secret(&["--no-redact"]));
-    assert!(!has_secret(&["--redact", "hunter"]));
+    for file in ["a.pb.gz", "a.otlp"] {
+        assert!(!has_secret(file, &[]), "{file}");
+        assert!(has_secret(file, &["--no-redact"]), "{file}");
+        assert!(!has_secret(file, &["--redact", "hunter"]), "{file}");
+    }
 }
 
 #[test]

@@ -11,17 +11,19 @@ mod tests;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use dwell_profile::{CallTree, FrameId, MethodId, NodeId, Profile, ThreadId, Unit, plain};
+use dwell_profile::{CallTree, FrameId, MethodId, NodeId, Profile, Unit, plain};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
 use prost::Message as _;
-use sums::{Column, Key, Rounded, Sum};
+use sums::Sums;
+
+use crate::sample_facts::{Facts, library};
+use crate::typed_values::{Amount, Column, Key, Rounded};
+use crate::{NO_STACK, Program};
 
 /// Samples of a part: as many as are kept in memory until they are written.
 const PART_SAMPLES: usize = 4096;
-/// The function of samples without a stack, as in collapsed stacks.
-const NO_STACK: &str = "[no stack]";
 /// The keys of our labels. Another label of such a name gets a prefix.
 const KEYS: [&str; 8] = [
     "thread",
@@ -39,14 +41,14 @@ const KEYS: [&str; 8] = [
 /// # Errors
 ///
 /// Only those of `out`.
-pub fn pprof(profile: &Profile, out: &mut impl Write) -> io::Result<usize> {
+pub fn pprof(profile: &Profile, program: &Program, out: &mut impl Write) -> io::Result<usize> {
     let mut file = File::new(profile, GzEncoder::new(out, Compression::default()));
-    file.head();
+    file.head(&program.name);
     let columns = Column::of(profile);
-    let mut rounded = Rounded::default();
+    let mut rounded = [Rounded::default(); Column::COUNT];
     let mut count = 0;
-    for (key, sum) in sums::sums(profile) {
-        count += usize::from(file.sample(&key, &sum, &columns, &mut rounded));
+    for (key, sums) in sums::sums(profile) {
+        count += usize::from(file.sample(&key, &sums, &columns, &mut rounded));
         if file.part.sample.len() >= PART_SAMPLES {
             file.flush()?;
         }
@@ -90,14 +92,18 @@ impl<'p, W: Write> File<'p, W> {
     }
 
     /// All but samples, and what they refer to.
-    fn head(&mut self) {
+    fn head(&mut self, program: &str) {
         // The format says that this is the first one.
         self.text("");
         let (profile, info) = (self.profile, self.profile.info());
-        self.program();
+        // The first mapping is what tools show as the program.
+        self.mapping(match program {
+            "" => &info.jvm_name,
+            name => name,
+        });
         for column in Column::of(profile) {
             let (name, unit) = column.words(&info.measured);
-            let value_type = self.value_type(&name, unit);
+            let value_type = self.value_type(name, unit);
             self.part.sample_type.push(value_type);
         }
         // Tools show this one first.
@@ -106,8 +112,8 @@ impl<'p, W: Write> File<'p, W> {
             Unit::Samples => Column::Samples,
         };
         let (name, unit) = shown.words(&info.measured);
-        self.part.default_sample_type = self.text(&name);
-        self.part.period_type = Some(self.value_type(&name, unit));
+        self.part.default_sample_type = self.text(name);
+        self.part.period_type = Some(self.value_type(name, unit));
         self.part.period = match profile.unit() {
             Unit::Nanoseconds => signed(info.interval_ns),
             Unit::Samples => 1,
@@ -118,13 +124,6 @@ impl<'p, W: Write> File<'p, W> {
             let comment = self.text(&comment);
             self.part.comment.push(comment);
         }
-    }
-
-    /// The first mapping is what tools show as the program.
-    fn program(&mut self) {
-        let info = self.profile.info();
-        let program = info.java_arguments.split_whitespace().next();
-        self.mapping(program.unwrap_or(&info.jvm_name));
     }
 
     fn value_type(&mut self, name: &str, unit: &str) -> ValueType {
@@ -138,11 +137,15 @@ impl<'p, W: Write> File<'p, W> {
     fn sample(
         &mut self,
         key: &Key<'_>,
-        sum: &Sum,
+        sums: &Sums,
         columns: &[Column],
-        rounded: &mut Rounded,
+        rounded: &mut [Rounded; Column::COUNT],
     ) -> bool {
-        let values = columns.iter().map(|column| rounded.value(*column, sum));
+        let values = columns.iter().map(|column| {
+            let place = *column as usize;
+            let sum = sums.get(place).copied().unwrap_or(Amount::Whole(0));
+            rounded.get_mut(place).map_or(0, |it| it.value(sum))
+        });
         let value: Vec<i64> = values.collect();
         if value.iter().all(|value| *value == 0) {
             return false;
@@ -181,17 +184,9 @@ impl<'p, W: Write> File<'p, W> {
         if let Some(known @ 1..) = known {
             return known;
         }
-        let text = |name| profile.names().text(name);
-        let method = profile.methods().get(it.method as usize);
-        let library = method.and_then(|method| match method.library {
-            Some(library) => Some(text(library)),
-            // Of functions outside of Java the library stands in the place of the class.
-            None if it.kind.is_java() || text(method.descriptor).starts_with('(') => None,
-            None => Some(text(method.class)),
-        });
-        let mapping = match library {
-            Some(library) if !library.is_empty() => self.mapping(library),
-            _ => 1,
+        let mapping = match library(profile, it) {
+            "" => 1,
+            library => self.mapping(library),
         };
         let function = self.function(it.method);
         let id = self.add_location(mapping, function, i64::from(it.line));
@@ -256,59 +251,34 @@ impl<'p, W: Write> File<'p, W> {
     }
 
     fn labels(&mut self, key: &Key<'_>) -> Vec<Label> {
-        let profile = self.profile;
-        let text = |name| profile.names().text(name);
+        let facts = Facts::of(self.profile, key);
         let mut labels = Vec::with_capacity(KEYS.len());
-        self.label(&mut labels, "thread", profile.thread_name(key.thread));
-        if let Some(thread) = profile.threads().get(key.thread as usize) {
-            // Virtual threads have no number of the operating system.
-            let num = match thread.os_tid {
-                0 => thread.java_tid,
-                os_tid => os_tid,
-            };
-            if num != 0 {
-                let key = self.text("thread_id");
-                labels.push(Label { key, str: 0, num });
+        self.label(&mut labels, "thread", facts.thread);
+        if facts.thread_id != 0 {
+            let (key, num) = (self.text("thread_id"), facts.thread_id);
+            labels.push(Label { key, str: 0, num });
+        }
+        self.label(&mut labels, "endpoint", facts.endpoint);
+        if facts.trace_id != 0 {
+            self.label(&mut labels, "trace_id", &format!("{:032x}", facts.trace_id));
+        }
+        if facts.span_id != 0 {
+            self.label(&mut labels, "span_id", &format!("{:016x}", facts.span_id));
+        }
+        for (name, value) in &facts.labels {
+            match KEYS.contains(name) {
+                true => self.label(&mut labels, &format!("label.{name}"), value),
+                false => self.label(&mut labels, name, value),
             }
         }
-        if let Some(endpoint) = key.context.and_then(|it| profile.endpoint(it)) {
-            self.label(&mut labels, "endpoint", endpoint);
-        }
-        let context = key
-            .context
-            .and_then(|it| profile.contexts().get(it as usize));
-        if let Some(context) = context {
-            if context.trace_id != 0 {
-                let trace = format!("{:032x}", context.trace_id);
-                self.label(&mut labels, "trace_id", &trace);
-            }
-            if context.span_id != 0 {
-                let span = format!("{:016x}", context.span_id);
-                self.label(&mut labels, "span_id", &span);
-            }
-            for (name, value) in &context.labels {
-                let name = text(*name);
-                let is_ours = KEYS.contains(&name);
-                let name = if is_ours {
-                    format!("label.{name}")
-                } else {
-                    name.to_owned()
-                };
-                self.label(&mut labels, &name, text(*value));
-            }
-        }
-        self.label(&mut labels, "cause", key.cause.unwrap_or(""));
-        self.label(&mut labels, "detail", key.detail.map_or("", text));
-        self.label(
-            &mut labels,
-            "owner",
-            key.owner.map_or("", |it: ThreadId| profile.thread_name(it)),
-        );
+        self.label(&mut labels, "cause", facts.cause);
+        self.label(&mut labels, "detail", facts.detail);
+        self.label(&mut labels, "owner", facts.owner);
         labels
     }
 
     fn label(&mut self, labels: &mut Vec<Label>, key: &str, value: &str) {
-        if key.is_empty() || value.is_empty() {
+        if value.is_empty() {
             return;
         }
         labels.push(Label {

@@ -1,10 +1,8 @@
 //! Tests of pprof: what is written is decoded, and has the sums and names of the profile.
 
 use super::*;
-use dwell_profile::{
-    Allocation, Builder, Context, FrameKind, LiveObject, LiveSampling, Look, Loss, MonitorWait,
-    Sample as Ran, WallFilter, text_art,
-};
+use crate::whole_profile::whole;
+use dwell_profile::{Builder, FrameKind, Look, Loss, Sample as Ran, WallFilter, text_art};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use std::io::Read;
@@ -13,8 +11,12 @@ use std::io::Read;
 struct Decoded(message::Profile);
 
 fn read(profile: &Profile) -> Decoded {
+    let program = Program {
+        name: "app".to_owned(),
+        ..Program::default()
+    };
     let mut bytes = Vec::new();
-    let count = pprof(profile, &mut bytes).unwrap();
+    let count = pprof(profile, &program, &mut bytes).unwrap();
     let mut plain = Vec::new();
     GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
     let read = message::Profile::decode(&plain[..]).unwrap();
@@ -67,69 +69,6 @@ impl Decoded {
         let comments = self.0.comment.iter();
         comments.map(|it| self.text(*it)).collect()
     }
-}
-
-/// A profile with a wait for a request, and `objects` of 24 bytes that stand for 100 each.
-fn whole(objects: u64) -> Profile {
-    let mut builder = text_art::builder(
-        "thread: main  main  gc
-         weight: 10    20    5
-         a.A.x   a.A.x   vm.so.y[vm]
-         a.A.z:7 a.A.z:7 -",
-    );
-    let endpoint = Some(builder.name("GET /x"));
-    let labels = ["tenant", "acme", "cause", "theirs"].map(|text| builder.name(text));
-    let context = Some(builder.context(Context {
-        trace_id: 0xab,
-        span_id: 0xcd,
-        endpoint,
-        labels: vec![(labels[0], labels[1]), (labels[2], labels[3])],
-        ..Context::default()
-    }));
-    let (cause, detail) = (builder.cause("monitor"), Some(builder.name("a.Lock")));
-    builder.look(Look {
-        thread: 0,
-        node: 1,
-        cause,
-        weight_ns: 1000,
-        count: 4,
-        context,
-        detail,
-        owner: Some(1),
-        ..Look::default()
-    });
-    let class = builder.name("byte[]");
-    let frame = builder.marker("byte[]", FrameKind::Other);
-    let node = builder.child(1, frame);
-    for number in 0..objects {
-        let allocated = Allocation {
-            time_ns: number,
-            thread: (number % 2) as u32,
-            node,
-            class,
-            bytes: 100,
-            size: 24,
-            context: None,
-        };
-        builder.allocations.push(allocated);
-        builder.live.push(LiveObject {
-            allocated,
-            age_ns: 1,
-            collections: number % 3,
-        });
-    }
-    builder.live_sampling = Some(LiveSampling::default());
-    builder.monitor_waits.push(MonitorWait {
-        time_ns: 1,
-        duration_ns: 300,
-        weight_ns: 900,
-        thread: 0,
-        node,
-        class,
-        context: None,
-        owner: Some(1),
-    });
-    builder.finish()
 }
 
 #[test]
@@ -192,6 +131,7 @@ fn samples_of_one_stack_and_labels_are_one() {
             "span_id=00000000000000cd",
             "tenant=acme",
             "label.cause=theirs",
+            "dwell.cause=mine",
             "cause=monitor",
             "detail=a.Lock",
             "owner=gc",
@@ -250,7 +190,7 @@ fn comments_name_the_program_and_what_was_lost() {
         comments.contains(&"lost: no_slot: samples 3, 30 ns"),
         "{comments:?}"
     );
-    assert_eq!(read.text(read.0.mapping[0].filename), "app.jar");
+    assert_eq!(read.text(read.0.mapping[0].filename), "app");
 }
 
 #[test]
