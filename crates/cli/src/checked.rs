@@ -86,8 +86,8 @@ pub fn cause(text: &str) -> Result<String, String> {
 
 /// A limit of growth: `cpu>5%`, `monitor>20%`, `cpu:a.B.*>10%`.
 pub fn limit(text: &str) -> Result<Limit, String> {
-    const EXAMPLES: &str = "what may grow and by how much, such as cpu>5%, wall>10%, alloc>5%, \
-                            monitor>20% or cpu:com.acme.*>10%";
+    const EXAMPLES: &str = "what may grow and by how much, in quotes, such as 'cpu>5%', \
+                            'wall>10%', 'alloc>5%', 'monitor>20%' or 'cpu:com.acme.*>10%'";
     // Names of methods can have this sign as well.
     let (of, percent) = text.rsplit_once('>').ok_or(EXAMPLES)?;
     let percent = percent.trim().strip_suffix('%').ok_or(EXAMPLES)?;

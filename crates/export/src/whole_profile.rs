@@ -1,7 +1,8 @@
-//! A profile that has everything, for tests.
+//! Profiles for tests: one that has everything, and drawn ones.
 
 use dwell_profile::{
-    Allocation, Context, FrameKind, LiveObject, LiveSampling, Look, MonitorWait, Profile, text_art,
+    Allocation, Builder, Context, FrameKind, LiveObject, LiveSampling, Look, MonitorWait, Profile,
+    Sample, text_art,
 };
 
 /// A profile with a wait for a request, and `objects` of 24 bytes that stand for 100 each.
@@ -69,5 +70,41 @@ pub fn whole(objects: u64) -> Profile {
         context: None,
         owner: Some(1),
     });
+    builder.finish()
+}
+
+/// A profile with such samples, and with waits of half their weight: the depth of the stack (0: it
+/// has none), the thread, the weight.
+pub fn drawn(samples: &[(u32, u32, u64)]) -> Profile {
+    let mut builder = Builder::default();
+    let method = builder.method("a.A", "x", "()V");
+    let frame = |line| builder.frame(method, line, FrameKind::C1);
+    let frames: Vec<_> = (1..5).map(frame).collect();
+    for thread in 0..3 {
+        builder.thread("worker", thread, thread, false);
+    }
+    let cause = builder.cause("park");
+    for (place, &(depth, thread, weight)) in samples.iter().enumerate() {
+        let time_ns = place as u64;
+        let node = builder.stack(frames.iter().copied().take(depth as usize));
+        builder.sample(Sample {
+            time_ns,
+            thread,
+            node,
+            weight,
+            count: 1,
+            failure: None,
+            context: None,
+        });
+        builder.look(Look {
+            time_ns,
+            thread,
+            node,
+            cause,
+            weight_ns: weight / 2,
+            count: 1,
+            ..Look::default()
+        });
+    }
     builder.finish()
 }

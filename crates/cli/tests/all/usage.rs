@@ -319,7 +319,7 @@ fn wrong_command_lines_for_exports_are_one_line_and_exit_code_2() {
             (&["convert", "a.jfr", "-o", "x.gz"], "--output"),
             (
                 &["diff", "a.jfr", "b.jfr", "--fail-on", "cpu"],
-                "such as cpu>5%",
+                "in quotes, such as 'cpu>5%'",
             ),
             (
                 &["diff", "a.jfr", "b.jfr", "--fail-on", "lunch>5%"],

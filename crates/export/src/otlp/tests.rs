@@ -1,8 +1,9 @@
 //! Tests of OTLP: what is written is decoded, and has the sums and names of the profile.
 
 use super::*;
-use crate::whole_profile::whole;
+use crate::whole_profile::{drawn, whole};
 use dwell_profile::{Builder, FrameKind, Sample as Ran, text_art};
+use proptest::prelude::*;
 
 fn read(profile: &Profile, resource: &[(&str, &str)]) -> message::ProfilesData {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -215,4 +216,17 @@ fn samples_without_time_are_counted() {
     builder.unit = Unit::Samples;
     let data = read(&builder.finish(), &[]);
     assert_eq!((profiles(&data).len(), sum(&data, "samples")), (1, 2));
+}
+
+proptest! {
+    /// However samples fall on stacks and threads, no time is lost or counted twice.
+    #[test]
+    fn sums_are_exact(samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200)) {
+        let profile = drawn(&samples);
+        let data = read(&profile, &[]);
+        prop_assert_eq!(sum(&data, "cpu") as u64, profile.total().sum);
+        if profile.has_wall() {
+            prop_assert_eq!(sum(&data, "wall") as u64, profile.wall_totals().0.sum);
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Tests of pprof: what is written is decoded, and has the sums and names of the profile.
 
 use super::*;
-use crate::whole_profile::whole;
-use dwell_profile::{Builder, FrameKind, Look, Loss, Sample as Ran, WallFilter, text_art};
+use crate::whole_profile::{drawn, whole};
+use dwell_profile::{Builder, FrameKind, Loss, Sample as Ran, WallFilter, text_art};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use std::io::Read;
@@ -219,23 +219,7 @@ proptest! {
     /// However samples fall on stacks and threads, no time is lost or counted twice.
     #[test]
     fn sums_are_exact(samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200)) {
-        let mut builder = Builder::default();
-        let method = builder.method("a.A", "x", "()V");
-        let frames: Vec<_> =
-            (1..5).map(|line| builder.frame(method, line, FrameKind::C1)).collect();
-        for thread in 0..3 {
-            builder.thread("worker", thread, thread, false);
-        }
-        let cause = builder.cause("park");
-        for &(depth, thread, weight) in &samples {
-            let node = builder.stack(frames.iter().copied().take(depth as usize));
-            builder.sample(Ran {
-                time_ns: 0, thread, node, weight, count: 1, failure: None, context: None,
-            });
-            let (weight_ns, count) = (weight / 2, 1);
-            builder.look(Look { thread, node, cause, weight_ns, count, ..Look::default() });
-        }
-        let profile = builder.finish();
+        let profile = drawn(&samples);
         let read = read(&profile);
         prop_assert_eq!(read.sum("cpu") as u64, profile.total().sum);
         prop_assert_eq!(read.sum("samples") as u64, profile.total().samples);
