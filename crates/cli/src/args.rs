@@ -677,8 +677,9 @@ pub struct Convert {
     /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof) or .otlp, or any
-    /// name with one of the next six options [default with those: standard output]
+    /// Where to write: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or
+    /// .otlp.json, or any name with one of the next seven options [default with those: standard
+    /// output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Collapsed stacks, whatever the output's ending
@@ -700,6 +701,9 @@ pub struct Convert {
     /// The same as OTLP profiles (protobuf), whatever the output's ending
     #[arg(long, group = "format")]
     pub otlp: bool,
+    /// The same as OTLP profiles in JSON, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub otlp_json: bool,
     /// The unit that collapsed stacks count in [default: samples of CPU time, ns of wall time and
     /// with lock, bytes with alloc and live]
     #[arg(long, value_enum)]

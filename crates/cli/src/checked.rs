@@ -17,6 +17,8 @@ pub enum Format {
     Jfr,
     /// Profiles for OpenTelemetry's collector.
     Otlp,
+    /// The same in JSON.
+    OtlpJson,
     /// A profile for pprof.
     Pprof,
     /// The summary.
@@ -25,15 +27,17 @@ pub enum Format {
 
 /// The format that a file's ending stands for.
 pub fn format_of(output: &Path) -> Option<Format> {
+    // Of an ending with two parts, the first one.
+    let inner = Path::new(output.file_stem()?)
+        .extension()
+        .unwrap_or_default();
     match output.extension()?.to_str()? {
         "collapsed" | "folded" => Some(Format::Collapsed),
         "html" | "htm" => Some(Format::Html),
         "jfr" => Some(Format::Jfr),
         "otlp" => Some(Format::Otlp),
-        "gz" => {
-            let ending = Path::new(output.file_stem()?).extension()?;
-            (ending == "pb").then_some(Format::Pprof)
-        }
+        "gz" => (inner == "pb").then_some(Format::Pprof),
+        "json" => (inner == "otlp").then_some(Format::OtlpJson),
         "txt" => Some(Format::Text),
         _ => None,
     }
@@ -189,7 +193,10 @@ mod tests {
         assert_eq!(format("a.jfr"), Some(Format::Jfr));
         assert_eq!(format("a.b.pb.gz"), Some(Format::Pprof));
         assert_eq!(format("a.otlp"), Some(Format::Otlp));
-        for other in ["a.jfr.gz", "a.gz", ".pb.gz", "a", ".html", "", "a.pprof"] {
+        assert_eq!(format("a.otlp.json"), Some(Format::OtlpJson));
+        for other in [
+            "a.jfr.gz", "a.gz", ".pb.gz", "a.json", "a", ".html", "", "a.pprof",
+        ] {
             assert_eq!(format(other), None, "{other}");
         }
     }

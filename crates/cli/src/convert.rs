@@ -7,7 +7,7 @@ use crate::writing::{self, Identity, Named};
 use crate::{Usage, recording};
 use anyhow::{Result, bail};
 use dwell_attach::options::{main_from_cmdline, main_from_java_command};
-use dwell_export::Program;
+use dwell_export::{Encoding, Program};
 use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
@@ -141,6 +141,7 @@ fn format(args: &Convert) -> Result<Format> {
         (args.jfr, Format::Jfr),
         (args.pprof, Format::Pprof),
         (args.otlp, Format::Otlp),
+        (args.otlp_json, Format::OtlpJson),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -152,8 +153,9 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz or \
-                 .otlp, or say --collapsed, --text, --html, --jfr, --pprof or --otlp"
+                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .otlp or \
+                 .otlp.json, or say --collapsed, --text, --html, --jfr, --pprof, --otlp or \
+                 --otlp-json"
             );
             Err(Usage(text).into())
         }
@@ -209,8 +211,12 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
-        Format::Otlp => {
-            if dwell_export::otlp(profile, &program(args, profile), out)? == 0 {
+        Format::Otlp | Format::OtlpJson => {
+            let encoding = match format {
+                Format::OtlpJson => Encoding::Json,
+                _ => Encoding::Protobuf,
+            };
+            if dwell_export::otlp(profile, &program(args, profile), encoding, out)? == 0 {
                 return Ok(Written::Nothing);
             }
         }

@@ -13,7 +13,7 @@ mod typed_values;
 #[cfg(test)]
 mod whole_profile;
 
-pub use otlp::otlp;
+pub use otlp::{Encoding, otlp};
 pub use pprof::pprof;
 
 /// What a profile does not say of its program.

@@ -1,7 +1,7 @@
 //! Go's own `pprof` reads what is written, and its sums are those of the profile.
 #![allow(missing_docs)]
 
-use dwell_export::Program;
+use dwell_export::{Encoding, Program};
 use dwell_profile::{Context, Look, Profile, text_art};
 use std::process::Command;
 
@@ -125,14 +125,8 @@ fn go_sums_by_label() {
 #[test]
 fn collector_reads_every_profile() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (path, reader) = (
-        folder.join("collector.otlp"),
-        folder.join("collector-reader"),
-    );
+    let reader = folder.join("collector-reader");
     let profile = profile();
-    let mut bytes = Vec::new();
-    dwell_export::otlp(&profile, &program(), &mut bytes).unwrap();
-    std::fs::write(&path, bytes).unwrap();
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/collector");
     let mut build = Command::new("go");
     build.args(["build", "-o"]).arg(&reader).current_dir(source);
@@ -148,10 +142,18 @@ fn collector_reads_every_profile() {
             return;
         }
     }
-    let output = Command::new(&reader).arg(&path).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stdout).unwrap();
+    let read = |name: &str, encoding| {
+        let path = folder.join(name);
+        let mut bytes = Vec::new();
+        dwell_export::otlp(&profile, &program(), encoding, &mut bytes).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let output = Command::new(&reader).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = read("collector.otlp", Encoding::Protobuf);
     println!("{told}");
+    assert_eq!(read("collector.otlp.json", Encoding::Json), told);
     let (cpu, wall) = (profile.total().sum, profile.wall_totals().0.sum);
     assert_eq!(
         told.lines().collect::<Vec<_>>(),

@@ -181,7 +181,7 @@ fn secrets_are_in_no_export_unless_they_are_wanted() {
         let secret = SECRET.as_bytes();
         bytes.windows(secret.len()).any(|window| window == secret)
     };
-    for file in ["a.pb.gz", "a.otlp"] {
+    for file in ["a.pb.gz", "a.otlp", "a.otlp.json"] {
         assert!(!has_secret(file, &[]), "{file}");
         assert!(has_secret(file, &["--no-redact"]), "{file}");
         assert!(!has_secret(file, &["--redact", "hunter"]), "{file}");

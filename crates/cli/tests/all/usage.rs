@@ -247,7 +247,7 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
             (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
             (
                 &["convert", "a.jfr", "-o", "x"],
-                ".collapsed, .txt, .html, .jfr, .pb.gz or .otlp",
+                ".collapsed, .txt, .html, .jfr, .pb.gz, .otlp or .otlp.json",
             ),
             (&["convert", "a.jfr", "-o", "a.jfr"], "the recording itself"),
             (

@@ -1,9 +1,10 @@
-//! OTLP profiles (`opentelemetry.proto.profiles.v1development`), uncompressed protobuf: one profile
-//! for each type of value, with the time of each sample, and one dictionary for all of them.
+//! OTLP profiles (`opentelemetry.proto.profiles.v1development`), not compressed: one profile for
+//! each type of value, with the time of each sample, and one dictionary for all of them.
 //!
 //! The messages are those of the crate `opentelemetry-proto`.
 
 mod dictionary;
+mod json;
 #[cfg(test)]
 mod tests;
 
@@ -24,12 +25,36 @@ use dictionary::Dictionary;
 /// The values of one type by what they belong to, each with its time.
 type Series<'p> = HashMap<Key<'p>, Vec<(u64, Amount)>, Seeds>;
 
+/// How OTLP is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Protobuf.
+    Protobuf,
+    /// JSON.
+    Json,
+}
+
 /// Writes a profile as OTLP, and says how many samples it has.
 ///
 /// # Errors
 ///
 /// Only those of `out`.
-pub fn otlp(profile: &Profile, program: &Program, out: &mut impl Write) -> io::Result<usize> {
+pub fn otlp(
+    profile: &Profile,
+    program: &Program,
+    encoding: Encoding,
+    out: &mut impl Write,
+) -> io::Result<usize> {
+    let (data, count) = data(profile, program);
+    match encoding {
+        Encoding::Protobuf => out.write_all(&data.encode_to_vec())?,
+        Encoding::Json => json::write(&data, out)?,
+    }
+    Ok(count)
+}
+
+/// All that is written, and how many samples it has.
+fn data(profile: &Profile, program: &Program) -> (message::ProfilesData, usize) {
     let columns = Column::of(profile);
     // Numbers of samples are what the times of the other one are counted by.
     let has_time = columns.contains(&Column::Measured);
@@ -63,8 +88,7 @@ pub fn otlp(profile: &Profile, program: &Program, out: &mut impl Write) -> io::R
         }],
         dictionary: Some(dictionary.finish()),
     };
-    out.write_all(&data.encode_to_vec())?;
-    Ok(count)
+    (data, count)
 }
 
 /// The samples of one type, in an order that is the same each time.

@@ -12,7 +12,7 @@ fn read(profile: &Profile, resource: &[(&str, &str)]) -> message::ProfilesData {
         resource: resource.iter().map(owned).collect(),
     };
     let mut bytes = Vec::new();
-    let count = otlp(profile, &program, &mut bytes).unwrap();
+    let count = otlp(profile, &program, Encoding::Protobuf, &mut bytes).unwrap();
     let data = message::ProfilesData::decode(&bytes[..]).unwrap();
     let samples = profiles(&data).iter().map(|it| it.samples.len());
     assert_eq!(samples.sum::<usize>(), count);
@@ -216,6 +216,24 @@ fn samples_without_time_are_counted() {
     builder.unit = Unit::Samples;
     let data = read(&builder.finish(), &[]);
     assert_eq!((profiles(&data).len(), sum(&data, "samples")), (1, 2));
+}
+
+#[test]
+fn json_has_ids_in_digits_and_long_numbers_as_texts() {
+    let mut bytes = Vec::new();
+    otlp(&whole(9), &Program::default(), Encoding::Json, &mut bytes).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let links = &json["dictionary"]["linkTable"];
+    assert_eq!(links[1]["traceId"], "000000000000000000000000000000ab");
+    assert_eq!(links[1]["spanId"], "00000000000000cd");
+    let profiles = &json["resourceProfiles"][0]["scopeProfiles"][0]["profiles"];
+    assert_eq!(profiles.as_array().unwrap().len(), 8);
+    let samples = profiles[0]["samples"].as_array().unwrap();
+    let values = samples
+        .iter()
+        .flat_map(|it| it["values"].as_array().unwrap());
+    let values = values.map(|it| it.as_str().unwrap().parse::<u64>().unwrap());
+    assert_eq!(values.sum::<u64>(), 35);
 }
 
 proptest! {

@@ -17,7 +17,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	profiles, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(bytes)
+	var reader pprofile.Unmarshaler = new(pprofile.ProtoUnmarshaler)
+	if strings.HasSuffix(os.Args[1], ".json") {
+		reader = new(pprofile.JSONUnmarshaler)
+	}
+	profiles, err := reader.UnmarshalProfiles(bytes)
 	if err != nil {
 		log.Fatal(err)
 	}
