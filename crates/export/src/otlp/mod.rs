@@ -4,7 +4,7 @@
 //! The messages are those of the crate `opentelemetry-proto`.
 
 mod dictionary;
-mod json;
+mod otlp_json;
 #[cfg(test)]
 mod tests;
 
@@ -48,7 +48,7 @@ pub fn otlp(
     let (data, count) = data(profile, program);
     match encoding {
         Encoding::Protobuf => out.write_all(&data.encode_to_vec())?,
-        Encoding::Json => json::write(&data, out)?,
+        Encoding::Json => otlp_json::write(&data, out)?,
     }
     Ok(count)
 }
