@@ -5,6 +5,7 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser}
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use dwell_jfr::redact::Secrets;
+use dwell_report::Limit;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -608,6 +609,8 @@ Examples:
   dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, for each second;
                                         and a page with a flame graph: after-against-before.html
   dwell diff before.jfr after.jfr --per request
+  dwell diff before.jfr after.jfr --markdown --fail-on 'cpu>5%'
+                                        for a build that fails if CPU time grows: docs/ci.md
   dwell diff before.jfr after.jfr --collapsed > both.folded
                                         stacks with two numbers, for other flame graph tools")]
 pub struct Diff {
@@ -630,6 +633,13 @@ pub struct Diff {
     /// Print JSON instead of text, write no page
     #[arg(long, conflicts_with_all = ["collapsed", "text", "output"])]
     pub json: bool,
+    /// Print Markdown instead of text, write a page with -o only
+    #[arg(long, conflicts_with_all = ["collapsed", "text", "json"])]
+    pub markdown: bool,
+    /// Exit with 3 if this has grown by more, and by more than chance: cpu, wall (without idle
+    /// time), alloc, a cause, or cpu:METHOD (* for anything), as in cpu>5%; can be given again
+    #[arg(long, value_name = "LIMIT", value_parser = checked::limit, conflicts_with = "collapsed")]
+    pub fail_on: Vec<Limit>,
     /// Print stacks with their numbers in A and B, those of A brought to what B has
     #[arg(long, conflicts_with_all = ["text", "output"])]
     pub collapsed: bool,
@@ -662,13 +672,16 @@ Examples:
   dwell convert app.jfr -o late.collapsed --safepoints
   dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
   dwell convert app.jfr -o app.html
+  dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
+  dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
     /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary), .html or .jfr, or any name with one of the
-    /// next four options [default with those: standard output]
+    /// Where to write: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or
+    /// .otlp.json, or any name with one of the next seven options [default with those: standard
+    /// output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Collapsed stacks, whatever the output's ending
@@ -683,6 +696,16 @@ pub struct Convert {
     /// A recording with only what all tools for JFR know, whatever the output's ending
     #[arg(long, group = "format")]
     pub jfr: bool,
+    /// A profile for pprof, of all kinds of time, allocations and locks, whatever the output's
+    /// ending
+    #[arg(long, group = "format")]
+    pub pprof: bool,
+    /// The same as OTLP profiles (protobuf), whatever the output's ending
+    #[arg(long, group = "format")]
+    pub otlp: bool,
+    /// The same as OTLP profiles in JSON, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub otlp_json: bool,
     /// The unit that collapsed stacks count in [default: samples of CPU time, ns of wall time and
     /// with lock, bytes with alloc and live]
     #[arg(long, value_enum)]

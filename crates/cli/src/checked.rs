@@ -1,5 +1,6 @@
 //! Values on the command line that must be of a kind, checked before anything is touched. Pure.
 
+use dwell_report::{Limit, Limited};
 use dwell_wall::cause::Cause;
 use dwell_wall::pools::Pools;
 use std::ffi::OsString;
@@ -14,16 +15,29 @@ pub enum Format {
     Html,
     /// A recording for other tools.
     Jfr,
+    /// Profiles for OpenTelemetry's collector.
+    Otlp,
+    /// The same in JSON.
+    OtlpJson,
+    /// A profile for pprof.
+    Pprof,
     /// The summary.
     Text,
 }
 
 /// The format that a file's ending stands for.
 pub fn format_of(output: &Path) -> Option<Format> {
+    // Of an ending with two parts, the first one.
+    let inner = Path::new(output.file_stem()?)
+        .extension()
+        .unwrap_or_default();
     match output.extension()?.to_str()? {
         "collapsed" | "folded" => Some(Format::Collapsed),
         "html" | "htm" => Some(Format::Html),
         "jfr" => Some(Format::Jfr),
+        "otlp" => Some(Format::Otlp),
+        "gz" => (inner == "pb").then_some(Format::Pprof),
+        "json" => (inner == "otlp").then_some(Format::OtlpJson),
         "txt" => Some(Format::Text),
         _ => None,
     }
@@ -72,6 +86,39 @@ pub fn cause(text: &str) -> Result<String, String> {
             Err(format!("one of {}", names.join(", ")))
         }
     }
+}
+
+/// A limit of growth: `cpu>5%`, `monitor>20%`, `cpu:a.B.*>10%`.
+pub fn limit(text: &str) -> Result<Limit, String> {
+    const EXAMPLES: &str = "what may grow and by how much, in quotes, such as 'cpu>5%', \
+                            'wall>10%', 'alloc>5%', 'monitor>20%' or 'cpu:com.acme.*>10%'";
+    // Names of methods can have this sign as well.
+    let (of, percent) = text.rsplit_once('>').ok_or(EXAMPLES)?;
+    let percent = percent.trim().strip_suffix('%').ok_or(EXAMPLES)?;
+    let is_number = percent.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let percent = percent.parse::<f64>().ok().filter(|_| is_number);
+    let tolerance = match percent.ok_or(EXAMPLES)? / 100.0 {
+        tolerance @ 0.0..=1000.0 => tolerance,
+        _ => return Err("from 0% to 100000%".to_owned()),
+    };
+    let of = match of.trim() {
+        "cpu" => Limited::Cpu,
+        "wall" => Limited::Wall,
+        "alloc" => Limited::Allocated,
+        other => match other.strip_prefix("cpu:") {
+            Some("") => return Err(EXAMPLES.to_owned()),
+            Some(method) => Limited::Method(method.to_owned()),
+            None => {
+                let of = cause(other).map_err(|causes| format!("{EXAMPLES}; causes: {causes}"))?;
+                Limited::Cause(of)
+            }
+        },
+    };
+    Ok(Limit {
+        of,
+        tolerance,
+        text: text.to_owned(),
+    })
 }
 
 /// A JVM's pid or a part of its name; the empty text would be a part of each.
@@ -144,7 +191,12 @@ mod tests {
         assert_eq!(format("a.b.html"), Some(Format::Html));
         assert_eq!(format("a.txt"), Some(Format::Text));
         assert_eq!(format("a.jfr"), Some(Format::Jfr));
-        for other in ["a.pb.gz", "a", ".html", "", "a.pprof"] {
+        assert_eq!(format("a.b.pb.gz"), Some(Format::Pprof));
+        assert_eq!(format("a.otlp"), Some(Format::Otlp));
+        assert_eq!(format("a.otlp.json"), Some(Format::OtlpJson));
+        for other in [
+            "a.jfr.gz", "a.gz", ".pb.gz", "a.json", "a", ".html", "", "a.pprof",
+        ] {
             assert_eq!(format(other), None, "{other}");
         }
     }
@@ -177,6 +229,36 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_of_known_things_in_percent() {
+        let of = |text: &str| limit(text).map(|limit| (limit.of, limit.tolerance));
+        let method = |name: &str| Limited::Method(name.to_owned());
+        assert_eq!(of("cpu>5%"), Ok((Limited::Cpu, 0.05)));
+        assert_eq!(of("wall > 12.5%"), Ok((Limited::Wall, 0.125)));
+        assert_eq!(of("alloc>0%"), Ok((Limited::Allocated, 0.0)));
+        let monitor = Limited::Cause("monitor".to_owned());
+        assert_eq!(of("monitor>20%"), Ok((monitor, 0.2)));
+        assert_eq!(of("cpu:a.B.<init>>10%"), Ok((method("a.B.<init>"), 0.1)));
+        for bad in [
+            "",
+            "cpu",
+            "cpu>5",
+            "cpu<5%",
+            "cpu>-5%",
+            "cpu>nan%",
+            "cpu>inf%",
+            "cpu>%",
+            "cpu>1e9%",
+            "cpu>100001%",
+            "lunch>5%",
+            "cpu:>5%",
+            ">5%",
+        ] {
+            assert!(limit(bad).is_err(), "{bad}");
+        }
+        assert!(limit("lunch>5%").unwrap_err().contains("one of running"));
+    }
+
+    #[test]
     fn sizes_have_one_unit_and_a_least() {
         assert_eq!(size("64m").as_deref(), Ok("64m"));
         assert_eq!(size("1G").as_deref(), Ok("1G"));
@@ -200,7 +282,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_answered(text in any::<String>()) {
-            let _ = (size(&text), jvm(&text), page(text.into()));
+            let _ = (size(&text), jvm(&text), limit(&text), page(text.into()));
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
+use crate::find::simple_name;
 use crate::writing::{self, Identity, Named};
 use crate::{Usage, long_work, recording};
 use anyhow::{Result, bail};
+use dwell_attach::options::{main_from_cmdline, main_from_java_command};
+use dwell_export::{Encoding, Program};
 use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
@@ -145,6 +148,9 @@ fn format(args: &Convert) -> Result<Format> {
         (args.text, Format::Text),
         (args.html, Format::Html),
         (args.jfr, Format::Jfr),
+        (args.pprof, Format::Pprof),
+        (args.otlp, Format::Otlp),
+        (args.otlp_json, Format::OtlpJson),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -156,8 +162,9 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt, .html or .jfr, \
-                 or say --collapsed, --text, --html or --jfr"
+                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .otlp or \
+                 .otlp.json, or say --collapsed, --text, --html, --jfr, --pprof, --otlp or \
+                 --otlp-json"
             );
             Err(Usage(text).into())
         }
@@ -213,6 +220,20 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
+        Format::Otlp | Format::OtlpJson => {
+            let encoding = match format {
+                Format::OtlpJson => Encoding::Json,
+                _ => Encoding::Protobuf,
+            };
+            if dwell_export::otlp(profile, &program(args, profile), encoding, out)? == 0 {
+                return Ok(Written::Nothing);
+            }
+        }
+        Format::Pprof => {
+            if dwell_export::pprof(profile, &program(args, profile), out)? == 0 {
+                return Ok(Written::Nothing);
+            }
+        }
         Format::Collapsed => {
             let unit = match args.unit.unwrap_or(usual_unit(stacks)) {
                 Unit::Samples => dwell_profile::Unit::Samples,
@@ -230,6 +251,18 @@ fn write(
         }
     }
     Ok(Written::Something)
+}
+
+/// The program that was recorded.
+fn program(args: &Convert, profile: &Profile) -> Program {
+    let info = profile.info();
+    let command = info.jvm_arguments.split_whitespace();
+    let command: Vec<String> = command.map(str::to_owned).collect();
+    let main = main_from_java_command(&info.java_arguments).or_else(|| main_from_cmdline(&command));
+    Program {
+        name: main.map_or(String::new(), |main| simple_name(&main).to_owned()),
+        resource: crate::resource::from_environment(&args.redaction.secrets()),
+    }
 }
 
 /// The unit where no option names one. Only samples of CPU time are alike: a look, a late thread

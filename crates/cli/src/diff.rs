@@ -6,7 +6,12 @@ use crate::{Usage, convert, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
 use dwell_profile::{Lack, Objects, Profile, WallFilter};
+use dwell_report::{Compared, Outcome};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The exit code where a limit of growth is exceeded.
+const EXIT_GROWN: u8 = 3;
 
 /// Where the page goes.
 fn output(args: &Diff) -> PathBuf {
@@ -20,9 +25,8 @@ fn output(args: &Diff) -> PathBuf {
     })
 }
 
-/// Writes the page and says where it is.
-fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
-    let output = output(args);
+/// Writes the page.
+fn page(args: &Diff, a: &Profile, b: &Profile, per: Per, output: &Path) -> Result<()> {
     let file_name = |path: &Path| {
         let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
@@ -32,22 +36,66 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per) -> Result<()> {
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
     };
-    writing::write(&output, named, &[&args.a, &args.b], |out| {
+    writing::write(output, named, &[&args.a, &args.b], |out| {
         dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
-    })?;
+    })
+}
+
+/// Prints the differences, and writes the page unless that is not wanted.
+fn told(
+    args: &Diff,
+    compared: &Compared<'_>,
+    (a, b): (&Profile, &Profile),
+    per: Per,
+) -> Result<()> {
+    let names = [recording::shown(&args.a), recording::shown(&args.b)];
+    let names = [names[0].as_str(), names[1].as_str()];
+    if args.json {
+        return crate::print(&compared.json());
+    }
+    if args.markdown {
+        crate::print(&compared.markdown(names))?;
+        return match &args.output {
+            Some(output) => page(args, a, b, per, output),
+            None => Ok(()),
+        };
+    }
+    crate::print(&compared.text(names))?;
+    if args.text {
+        return Ok(());
+    }
+    let output = output(args);
+    page(args, a, b, per, &output)?;
     crate::print(&format!("\n{}\n", recording::shown(&output)))
+}
+
+/// The exit code: whether a limit is exceeded, which standard error says.
+fn exit_code(compared: &Compared<'_>) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for verdict in compared.verdicts() {
+        if verdict.outcome == Outcome::Exceeded {
+            eprintln!("dwell: --fail-on {}", verdict.line());
+            code = ExitCode::from(EXIT_GROWN);
+        }
+    }
+    code
 }
 
 /// Says which objects there are more of, in text alone.
 fn objects(args: &Diff, of: Objects) -> Result<()> {
     let refused = [
         (args.json, "--json"),
+        (args.markdown, "--markdown"),
         (args.output.is_some(), "--output"),
         (args.per != PerWhat::Second, "--per"),
     ];
     if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
         let text = format!("{option} is for times; leave it out with -e alloc and -e live");
         return Err(Usage(text).into());
+    }
+    if !args.fail_on.is_empty() {
+        let text = "--fail-on: leave -e out; allocations have the limit alloc>5%";
+        return Err(Usage(text.to_owned()).into());
     }
     let secrets = args.redaction.secrets();
     let (a, b) = (
@@ -68,10 +116,11 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
 }
 
 /// Says in what two recordings differ.
-pub fn run(args: &Diff) -> Result<()> {
+pub fn run(args: &Diff) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
     match args.event {
-        Some(Event::Alloc) => return objects(args, Objects::Allocated),
-        Some(Event::Live) => return objects(args, Objects::Alive),
+        Some(Event::Alloc) => return objects(args, Objects::Allocated).map(done),
+        Some(Event::Live) => return objects(args, Objects::Alive).map(done),
         Some(Event::Cpu | Event::Wall) if !args.collapsed => {
             let text = "-e cpu and -e wall are for --collapsed; without it both are told";
             return Err(Usage(text.to_owned()).into());
@@ -94,22 +143,17 @@ pub fn run(args: &Diff) -> Result<()> {
         PerWhat::Sample => Per::Sample,
     };
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
-    let compared = dwell_report::compared(&a, &b, per)
+    let mut compared = dwell_report::compared(&a, &b, per)
         .map_err(|why| anyhow!("{} and {}: {why}", names[0], names[1]))?;
-    if args.json {
-        return crate::print(&compared.json());
-    }
-    if args.collapsed {
-        recording::warn_of_unread(&a, &args.a);
-        recording::warn_of_unread(&b, &args.b);
-    }
+    compared
+        .check(&args.fail_on)
+        .map_err(|why| anyhow!("--fail-on {why}"))?;
     if !args.collapsed {
-        crate::print(&compared.text([&names[0], &names[1]]))?;
-        return match args.text {
-            true => Ok(()),
-            false => page(args, &a, &b, per),
-        };
+        told(args, &compared, (&a, &b), per)?;
+        return Ok(exit_code(&compared));
     }
+    recording::warn_of_unread(&a, &args.a);
+    recording::warn_of_unread(&b, &args.b);
     let wall = (args.event == Some(Event::Wall)).then(WallFilter::default);
     let without = [(&a, &names[0]), (&b, &names[1])];
     let without = without.into_iter().find(|(profile, _)| !profile.has_wall());
@@ -119,5 +163,5 @@ pub fn run(args: &Diff) -> Result<()> {
     }
     let mut out = Vec::new();
     compared.collapsed(wall.as_ref(), &mut out)?;
-    crate::print(&String::from_utf8_lossy(&out))
+    crate::print(&String::from_utf8_lossy(&out)).map(done)
 }

@@ -1,7 +1,8 @@
 //! The dwell command: reads the command line and hands over to one module a command.
 //!
 //! Errors are one line on standard error; the exit code is 2 where the command line is at fault
-//! and 1 for everything else. `record -- PROGRAM` exits with the program's code.
+//! and 1 for everything else; 3 is a limit of `diff --fail-on`. `record -- PROGRAM` exits with the
+//! program's code.
 #![deny(unsafe_code)]
 
 mod agent;
@@ -22,6 +23,7 @@ mod ps;
 mod record;
 mod recording;
 mod reply;
+mod resource;
 mod safepoints;
 mod stacks;
 mod sys;
@@ -83,7 +85,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Top(args) => top::run(args)?,
         Command::Report(args) => convert::report(args)?,
         Command::View(args) => view::run(args)?,
-        Command::Diff(args) => diff::run(args)?,
+        Command::Diff(args) => return diff::run(args),
         Command::Explain(args) => explain::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
         Command::InstallMono(args) => print(&mono::install(args)?)?,

@@ -35,6 +35,7 @@ mod locks;
 mod missing_details;
 mod names;
 mod payers;
+mod plain_text;
 mod platform;
 mod profile;
 mod requests;
@@ -74,6 +75,7 @@ pub use locks::{
 };
 pub use names::{NameId, Names};
 pub use payers::Paid;
+pub use plain_text::plain;
 pub use platform::{Platform, is_of_platform};
 pub use profile::{Failure, Profile, Unit};
 pub use requests::{Latencies, Request};

@@ -1,5 +1,8 @@
 //! Two recordings compared, as text, as JSON, and as stacks with two numbers.
 
+mod limits;
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
@@ -12,6 +15,7 @@ use crate::latencies;
 use crate::number::{count, duration};
 use crate::plain::{plain, shortened};
 use crate::unread::{self, unread_words};
+pub use limits::{Limit, Limited, Outcome, Verdict};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -27,6 +31,7 @@ pub struct Compared<'p> {
     b: &'p Profile,
     per: Per,
     tables: Vec<Table>,
+    verdicts: Vec<Verdict>,
 }
 
 /// One table of differences.
@@ -128,7 +133,13 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             changes: changes_of_wall(&wall, places_a, places_b),
         });
     }
-    Ok(Compared { a, b, per, tables })
+    Ok(Compared {
+        a,
+        b,
+        per,
+        tables,
+        verdicts: Vec::new(),
+    })
 }
 
 impl Compared<'_> {
@@ -163,6 +174,12 @@ impl Compared<'_> {
         text.push_str("* significant; +- one standard error of the change\n");
         for table in &self.tables {
             self.table(&mut text, table);
+        }
+        if !self.verdicts.is_empty() {
+            text.push_str("\nLimits of growth\n");
+        }
+        for verdict in &self.verdicts {
+            let _ = writeln!(text, "  {}", verdict.line());
         }
         text
     }
@@ -271,6 +288,7 @@ impl Compared<'_> {
             "unread": unread,
             "latencies": latencies::value(&latencies::rows(self.a, self.b), true),
             "tables": tables,
+            "limits": self.verdicts.iter().map(Verdict::value).collect::<Vec<_>>(),
         });
         format!("{all:#}\n")
     }
@@ -356,7 +374,20 @@ mod tests {
     use super::*;
     use dwell_profile::{Builder, Look, text_art};
 
-    fn pair() -> (Profile, Profile) {
+    /// A sample of 10 ms.
+    pub(super) fn sample(node: NodeId) -> dwell_profile::Sample {
+        dwell_profile::Sample {
+            time_ns: 0,
+            thread: 0,
+            node,
+            weight: 10_000_000,
+            count: 1,
+            failure: None,
+            context: None,
+        }
+    }
+
+    pub(super) fn pair() -> (Profile, Profile) {
         let of = |art: &str, seconds: u64| {
             let mut builder = text_art::builder(art);
             builder.info.duration_ns = seconds * 1_000_000_000;

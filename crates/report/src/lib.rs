@@ -28,7 +28,7 @@ pub(crate) const FROM_STACKS: &str =
     "from stacks; counts and latencies need the Java API or OpenTelemetry (docs/context.md)";
 
 pub use collapsed::{CollapsedOptions, Stacks, collapsed};
-pub use diff::{Compared, compared};
+pub use diff::{Compared, Limit, Limited, Outcome, Verdict, compared};
 pub use explanation::{explanation_json, explanation_text, page_findings};
 pub use findings::findings;
 pub use grown::{Grown, grown};

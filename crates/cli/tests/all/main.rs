@@ -4,6 +4,7 @@
 
 mod attached;
 mod cut;
+mod exports;
 mod files;
 mod foreign;
 mod harness;

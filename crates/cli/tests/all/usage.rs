@@ -246,7 +246,7 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
             (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
             (
                 &["convert", "a.jfr", "-o", "x"],
-                ".collapsed, .txt, .html or .jfr",
+                ".collapsed, .txt, .html, .jfr, .pb.gz, .otlp or .otlp.json",
             ),
             (&["convert", "a.jfr", "-o", "a.jfr"], "the recording itself"),
             (
@@ -297,6 +297,52 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
             (
                 &["convert", "a.jfr", "-o", "x.collapsed", "--to", "noon"],
                 "1.5s, 2m or plain seconds",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_exports_are_one_line_and_exit_code_2() {
+    are_refused(
+        "usage-exports",
+        &[
+            (
+                &["convert", "a.jfr", "--pprof", "--jfr"],
+                "cannot be used with",
+            ),
+            (
+                &["convert", "a.jfr", "-o", "x.pb.gz", "--cause", "park"],
+                "--cause is for collapsed stacks only",
+            ),
+            (&["convert", "a.jfr", "-o", "x.gz"], "--output"),
+            (
+                &["diff", "a.jfr", "b.jfr", "--fail-on", "cpu"],
+                "in quotes, such as 'cpu>5%'",
+            ),
+            (
+                &["diff", "a.jfr", "b.jfr", "--fail-on", "lunch>5%"],
+                "one of running, runnable",
+            ),
+            (
+                &["diff", "a.jfr", "b.jfr", "--markdown", "--json"],
+                "cannot be used with",
+            ),
+            (
+                &["diff", "a.jfr", "b.jfr", "--markdown", "-e", "live"],
+                "--markdown is for times",
+            ),
+            (
+                &[
+                    "diff",
+                    "a.jfr",
+                    "b.jfr",
+                    "-e",
+                    "alloc",
+                    "--fail-on",
+                    "alloc>5%",
+                ],
+                "--fail-on: leave -e out",
             ),
         ],
     );

@@ -93,6 +93,23 @@ impl Change {
     }
 }
 
+/// How much a row has grown, and whether that is more than was allowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// Its sum by the base in the first profile.
+    pub rate_a: f64,
+    /// The same of the second profile.
+    pub rate_b: f64,
+    /// How much more the second one is, as a part of the first one; `None` where that has none.
+    pub part: Option<f64>,
+    /// The standard error of that part.
+    pub error: Option<f64>,
+    /// Whether it is more than what was allowed, be it by chance.
+    pub is_more: bool,
+    /// How much more it is than what was allowed, in standard errors; 0 where it was not tested.
+    pub z: f64,
+}
+
 impl Base {
     /// The base of two profiles with these wholes; `None` if one has no amount of the unit.
     #[must_use]
@@ -164,14 +181,16 @@ impl Base {
         }
     }
 
-    /// The rate of both together. Where they are of two units each side counts as many samples as
-    /// it is worth: its base by its grain.
-    fn rate_of_both(&self, a: &Weight, b: &Weight) -> f64 {
+    /// The rate of the first profile, estimated from both, if that of the second is `growth` times
+    /// as much. Where they are of two units each side counts as many samples as it is worth: its
+    /// base by its grain.
+    fn rate_of_both(&self, a: &Weight, b: &Weight, growth: f64) -> f64 {
         let (by_a, by_b) = match self.is_one_unit {
             true => (1.0, 1.0),
             false => (self.grain_a, self.grain_b),
         };
-        (a.sum as f64 / by_a + b.sum as f64 / by_b) / (self.a / by_a + self.b / by_b)
+        let sums = a.sum as f64 / by_a + b.sum as f64 / by_b;
+        sums / (self.a / by_a + growth * self.b / by_b)
     }
 
     /// The variance of the difference of two rates that are the same but for chance.
@@ -182,17 +201,46 @@ impl Base {
     /// `(1 - r)` times that. Shares of two units are taken together by what each is worth.
     #[must_use]
     pub fn variance(&self, a: &Weight, b: &Weight) -> f64 {
-        let rate = self.rate_of_both(a, b);
+        self.variance_of_growth(a, b, 1.0)
+    }
+
+    /// The variance of the second rate less `growth` times the first one, if these are the same but
+    /// for chance. With the first rate r it is `growth^2 r grain_a / n + growth r grain_b / m`, and
+    /// for a growth of 1 that of [`Base::variance`].
+    fn variance_of_growth(&self, a: &Weight, b: &Weight, growth: f64) -> f64 {
+        let rate = self.rate_of_both(a, b, growth);
         let grain = |of: &Weight, all: f64| match of.sum {
             0 => all,
             sum => of.squares / sum as f64,
         };
-        let noise = grain(a, self.grain_a) / self.a + grain(b, self.grain_b) / self.b;
-        let left = match self.per {
+        let left = |rate: f64| match self.per {
             Per::Sample => (1.0 - rate).max(0.0),
             Per::Second | Per::Request => 1.0,
         };
-        rate * noise * left
+        let of_a = growth * growth * rate * grain(a, self.grain_a) / self.a * left(rate);
+        let of_b = growth * rate * grain(b, self.grain_b) / self.b * left(growth * rate);
+        of_a + of_b
+    }
+
+    /// How much a row has grown, and by how much that is more than `tolerance` (0.05: 5 %).
+    #[must_use]
+    pub fn growth(&self, a: &Weight, b: &Weight, tolerance: f64) -> Growth {
+        let (rate_a, rate_b) = (a.sum as f64 / self.a, b.sum as f64 / self.b);
+        let allowed = 1.0 + tolerance;
+        let error = self.variance_of_growth(a, b, allowed).sqrt();
+        let is_tested = a.samples.saturating_add(b.samples) >= TESTED_FROM && error > 0.0;
+        let growth = (rate_a > 0.0).then(|| rate_b / rate_a);
+        Growth {
+            rate_a,
+            rate_b,
+            part: growth.map(|growth| growth - 1.0),
+            error: growth.map(|growth| self.variance_of_growth(a, b, growth).sqrt() / rate_a),
+            is_more: rate_b > rate_a * allowed,
+            z: match is_tested {
+                true => (rate_b - rate_a * allowed) / error,
+                false => 0.0,
+            },
+        }
     }
 
     fn change(&self, name: String, a: Weight, b: Weight) -> Change {

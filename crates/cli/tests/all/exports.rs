@@ -1,0 +1,260 @@
+//! Profiles for other tools, and comparisons for builds: `convert --pprof`, `diff --markdown`,
+//! `diff --fail-on`.
+
+use crate::harness::common::modern;
+use crate::harness::{Place, programs};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
+use dwell_jfr::{FrameKind, ThreadState};
+use std::io::Read;
+use std::process::Command;
+
+const MS: u64 = 1_000_000;
+const SECRET: &str = "planted5ecret";
+
+/// A recording of a second with so many samples of 10 ms, of a program with a secret.
+fn recording(samples: u64) -> Vec<u8> {
+    let mut chunk = ChunkWriter::new(ChunkClock {
+        epoch_ns: 1_700_000_000_000_000_000,
+        start_ticks: 0,
+        ticks_per_second: 0,
+    });
+    let thread = chunk.thread(
+        1,
+        &ThreadInfo {
+            os_name: "worker",
+            os_tid: 11,
+            java_name: Some("worker"),
+            java_tid: 12,
+            ..ThreadInfo::default()
+        },
+    );
+    let method = chunk.method(
+        1,
+        &MethodInfo {
+            class: "a/b/C",
+            name: "run",
+            descriptor: "()V",
+            ..MethodInfo::default()
+        },
+    );
+    let frame = FrameRef {
+        method,
+        line: 7,
+        bci: 3,
+        kind: FrameKind::C1,
+    };
+    let stack = chunk.stack(&[frame], false);
+    chunk.event(&Event::Recording {
+        ticks: 0,
+        version: "1",
+        pid: 1,
+        mode: "cpu",
+        engine: "perf",
+        engine_reason: "",
+        cpu_interval_ns: 10 * MS,
+        wall_interval_ns: 0,
+        options: "",
+    });
+    chunk.event(&Event::JvmInformation {
+        ticks: 0,
+        jvm_name: "VM",
+        jvm_version: "25",
+        jvm_arguments: &format!("-Ddb.password={SECRET}"),
+        jvm_flags: "",
+        java_arguments: &format!("app.jar --password={SECRET}"),
+        jvm_start_epoch_ms: 0,
+        pid: 1,
+    });
+    for number in 0..samples {
+        chunk.execution_sample(&Sample {
+            ticks: number * 1000 * MS / samples,
+            thread,
+            stack,
+            state: ThreadState::Runnable,
+            weight_ns: 10 * MS,
+            ..Sample::default()
+        });
+    }
+    let mut file = chunk.flush(1000 * MS);
+    let header = chunk.header();
+    file[..header.len()].copy_from_slice(&header);
+    file
+}
+
+/// The numbers at the ends of the lines.
+fn sum(collapsed: &str) -> u64 {
+    let numbers = collapsed.lines().filter_map(|line| line.rsplit_once(' '));
+    numbers
+        .map(|(_, number)| number.parse::<u64>().unwrap())
+        .sum()
+}
+
+/// What `go tool pprof` adds up of a type of value; none where there is no Go.
+fn sum_by_go(place: &Place, file: &str, of: &str) -> Option<u64> {
+    let mut go = Command::new("go");
+    go.args(["tool", "pprof", "-raw"]).arg(place.path(file));
+    let Ok(output) = go.output() else {
+        println!("skipped: go is not installed");
+        return None;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let raw = String::from_utf8(output.stdout).unwrap();
+    let (_, samples) = raw.split_once("Samples:\n").unwrap();
+    let (samples, _) = samples.split_once("\nLocations\n").unwrap();
+    let (types, samples) = samples.split_once('\n').unwrap();
+    let names: Vec<&str> = types.split_whitespace().collect();
+    let is_it = |name: &&str| name.split(['/', '[']).next() == Some(of);
+    let column = names
+        .iter()
+        .position(is_it)
+        .unwrap_or_else(|| panic!("no {of} in {types}"));
+    let mut sum = 0;
+    for line in samples.lines() {
+        let values = line.split(':').next().unwrap().split_whitespace();
+        let values: Vec<u64> = values.map_while(|value| value.parse().ok()).collect();
+        // Other lines are of labels.
+        if values.len() == names.len() {
+            sum += values[column];
+        }
+    }
+    Some(sum)
+}
+
+#[test]
+fn pprof_read_by_go_has_the_sums_of_collapsed_stacks() {
+    let place = Place::new("pprof");
+    let (java, jar) = (modern().java(), programs());
+    let record = [
+        "record", "-i", "2ms", "-e", "all", "--alloc", "64k", "-o", "ours", "--",
+    ];
+    let program = [java.to_str().unwrap(), "-cp", jar.to_str().unwrap()];
+    let main = ["io.dwell.test.Allocations", "mib=64"];
+    place
+        .dwell(&[&record[..], &program, &main].concat())
+        .exits(0);
+    place
+        .dwell(&["convert", "ours.jfr", "-o", "ours.pb.gz"])
+        .exits(0);
+    let written = std::fs::read(place.path("ours.pb.gz")).unwrap();
+    let mut command = place.command(&["convert", "ours.jfr", "--pprof"]);
+    assert!(
+        command.output().unwrap().stdout == written,
+        "another one on standard output"
+    );
+    for (of, options, least) in [
+        ("samples", &["-e", "cpu", "--unit", "samples"][..], 100),
+        ("cpu", &["-e", "cpu", "--unit", "ns"], 100 * MS),
+        ("wall", &["-e", "wall"], 1000 * MS),
+        ("alloc_space", &["-e", "alloc"], 1 << 20),
+        ("inuse_space", &["-e", "live"], 0),
+        ("delay", &["-e", "lock"], 0),
+    ] {
+        let args = [&["convert", "ours.jfr", "--collapsed"], options].concat();
+        let own = sum(&place.dwell(&args).exits(0).out);
+        let Some(theirs) = sum_by_go(&place, "ours.pb.gz", of) else {
+            return;
+        };
+        println!("{of}: {theirs}");
+        assert_eq!(theirs, own, "{of}");
+        assert!(theirs >= least, "{of}: {theirs}");
+    }
+}
+
+#[test]
+fn secrets_are_in_no_export_unless_they_are_wanted() {
+    let place = Place::new("export-secrets");
+    std::fs::write(place.path("a.jfr"), recording(10)).unwrap();
+    let has_secret = |file: &str, options: &[&str]| {
+        let args = [&["convert", "a.jfr", "-o", file], options].concat();
+        let mut command = place.command(&args);
+        let attributes = format!("region=eu,api.token={SECRET}");
+        command.env("OTEL_RESOURCE_ATTRIBUTES", attributes);
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let mut bytes = std::fs::read(place.path(file)).unwrap();
+        if file.ends_with(".gz") {
+            let packed = std::mem::take(&mut bytes);
+            let mut unzipped = flate2::read::GzDecoder::new(&packed[..]);
+            unzipped.read_to_end(&mut bytes).unwrap();
+        }
+        let secret = SECRET.as_bytes();
+        bytes.windows(secret.len()).any(|window| window == secret)
+    };
+    for file in ["a.pb.gz", "a.otlp", "a.otlp.json"] {
+        assert!(!has_secret(file, &[]), "{file}");
+        assert!(has_secret(file, &["--no-redact"]), "{file}");
+        assert!(!has_secret(file, &["--redact", "hunter"]), "{file}");
+    }
+}
+
+#[test]
+fn diff_exits_with_3_if_a_limit_is_exceeded() {
+    let place = Place::new("limits");
+    std::fs::write(place.path("a.jfr"), recording(400)).unwrap();
+    std::fs::write(place.path("b.jfr"), recording(600)).unwrap();
+    let diff = |a: &str, b: &str, options: &[&str], code| {
+        let args = [&["diff", a, b], options].concat();
+        place.dwell(&args).exits(code)
+    };
+    let failed = diff("a.jfr", "b.jfr", &["--text", "--fail-on", "cpu>5%"], 3);
+    let expected = "--fail-on cpu>5%: failed: CPU time, +50.0 %";
+    assert!(failed.error().contains(expected), "{failed:?}");
+    assert!(
+        failed.out.contains("\nLimits of growth\n  cpu>5%: failed"),
+        "{failed:?}"
+    );
+    let kept = diff("a.jfr", "b.jfr", &["--text", "--fail-on", "cpu>60%"], 0);
+    assert!(
+        kept.out.contains("  cpu>60%: passed: CPU time, +50.0 %"),
+        "{kept:?}"
+    );
+    diff("b.jfr", "a.jfr", &["--text", "--fail-on", "cpu>0%"], 0);
+    diff("a.jfr", "a.jfr", &["--text", "--fail-on", "cpu>0%"], 0);
+    // Each of them is tested, and one is enough.
+    let both = [
+        "--json",
+        "--fail-on",
+        "cpu>60%",
+        "--fail-on",
+        "cpu:a.b.*>9%",
+    ];
+    let json = diff("a.jfr", "b.jfr", &both, 3);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let results: Vec<&str> = (0..2)
+        .map(|place| json["limits"][place]["result"].as_str().unwrap())
+        .collect();
+    assert_eq!(results, ["passed", "failed"]);
+    assert_eq!(place.files(), ["a.jfr", "b.jfr"]);
+    // What was not recorded cannot be tested, which is no success.
+    let without = diff("a.jfr", "b.jfr", &["--text", "--fail-on", "monitor>5%"], 1);
+    assert!(
+        without.error().contains("one of them has no wall time"),
+        "{without:?}"
+    );
+}
+
+#[test]
+fn markdown_has_limits_and_a_page_only_if_it_is_named() {
+    let place = Place::new("markdown");
+    std::fs::write(place.path("a.jfr"), recording(400)).unwrap();
+    std::fs::write(place.path("b.jfr"), recording(600)).unwrap();
+    let diff = [
+        "diff",
+        "a.jfr",
+        "b.jfr",
+        "--markdown",
+        "--fail-on",
+        "cpu>5%",
+    ];
+    let done = place.dwell(&diff).exits(3);
+    let heading = "### dwell: `b.jfr` against `a.jfr`\n";
+    assert!(done.out.starts_with(heading), "{done:?}");
+    assert!(done.out.contains("| `cpu>5%` | **failed** |"), "{done:?}");
+    assert_eq!(place.files(), ["a.jfr", "b.jfr"]);
+    let with_page = place
+        .dwell(&[&diff[..], &["-o", "c.html"]].concat())
+        .exits(3);
+    assert_eq!(with_page.out, done.out);
+    assert_eq!(place.files(), ["a.jfr", "b.jfr", "c.html"]);
+}
