@@ -25,6 +25,7 @@ mod mono;
 mod otel;
 mod outside;
 mod outside_records;
+mod own_ends;
 mod published;
 mod safepoints;
 mod service;

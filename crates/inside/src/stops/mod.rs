@@ -26,6 +26,7 @@ use dwell_recorder::runtime;
 use dwell_recorder::runtime::progress::Progress;
 use dwell_recorder::stops::{LateThread, Stop};
 use dwell_recorder::sys::allocator::OwnThread;
+use dwell_recorder::sys::joined;
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::task::TaskFiles;
 use dwell_signal::slots::Reason;
@@ -128,7 +129,7 @@ impl runtime::Watch<HotSpot> for StopWatcher {
         self.thread.thread().unpark();
         // The JVM's threads that wait there as well look again whether they may go on.
         dwell_signal::sys::futex_wake_all_at(self.futex);
-        let _ = self.thread.join();
+        joined::join(self.thread);
     }
 }
 
