@@ -212,6 +212,28 @@ fn timers(reply: &Reply) -> Option<String> {
     ))
 }
 
+/// When the recording ends by itself, or why it did.
+fn ends(reply: &Reply) -> Option<String> {
+    let age = |key| {
+        let ms = reply.number(key)?;
+        Some(units::age(Duration::from_millis(ms)))
+    };
+    let text = match reply.get("ended") {
+        Some("duration") => "when its time was over".to_owned(),
+        Some("lease") => "when the command that had begun it was gone".to_owned(),
+        Some("memory") => "when the JVM was out of memory".to_owned(),
+        _ => match (age("left_ms"), age("lease_left_ms")) {
+            (Some(left), None) => format!("in {left}"),
+            (Some(left), Some(lease)) => {
+                format!("in {left}; in {lease} if the command that began it is gone")
+            }
+            (None, Some(lease)) => format!("in {lease} if the command that began it is gone"),
+            (None, None) => return None,
+        },
+    };
+    Some(text)
+}
+
 /// The agent's counters for people.
 fn described(reply: &Reply) -> String {
     let mut text = String::new();
@@ -247,6 +269,9 @@ fn described(reply: &Reply) -> String {
     }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
+    }
+    if let Some(text) = ends(reply) {
+        line("ends", text);
     }
     for key in ["samples", "failed", "lost", "bytes"] {
         if let Some(value) = reply.get(key) {
@@ -408,6 +433,20 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn status_says_when_a_recording_ends() {
+        let of = |text: &str| ends(&Reply::parse(text.as_bytes()).unwrap());
+        assert_eq!(of("ok\nstate=running\n"), None);
+        let both = of("ok\nleft_ms=61000\nlease_left_ms=42000\n").unwrap();
+        assert_eq!(
+            both,
+            "in 1m01s; in 42.0s if the command that began it is gone"
+        );
+        assert_eq!(of("ok\nleft_ms=2500\n").unwrap(), "in 2.5s");
+        let gone = of("ok\nended=lease\nlease_left_ms=0\n").unwrap();
+        assert_eq!(gone, "when the command that had begun it was gone");
+    }
 
     #[test]
     fn who_is_not_signalled_is_told_with_what_keeps_others_from_it() {

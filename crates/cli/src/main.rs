@@ -4,6 +4,17 @@
 //! and 1 for everything else. `record -- PROGRAM` exits with the program's code.
 #![deny(unsafe_code)]
 
+/// Prints a line for people to standard error. A terminal that has gone away is no error: a
+/// recording is ended in order all the same.
+macro_rules! note {
+    ($($text:tt)*) => {
+        drop(std::io::Write::write_fmt(
+            &mut std::io::stderr().lock(),
+            format_args!("{}\n", format_args!($($text)*)),
+        ))
+    };
+}
+
 mod agent;
 mod args;
 mod change;
@@ -16,6 +27,7 @@ mod explain;
 mod find;
 mod hint;
 mod java;
+mod lease;
 mod mono;
 mod ps;
 mod record;
@@ -60,7 +72,7 @@ fn main() -> ExitCode {
     match run(&cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("dwell: {}", one_line(&format!("{error:#}")));
+            note!("dwell: {}", one_line(&format!("{error:#}")));
             ExitCode::from(match error.is::<Usage>() {
                 true => EXIT_USAGE,
                 false => EXIT_FAILURE,
@@ -110,7 +122,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
                 _ => None,
             };
             let text = meant.unwrap_or_else(|| complaint(&error.render().to_string()));
-            eprintln!("dwell: {}", one_line(&text));
+            note!("dwell: {}", one_line(&text));
             ExitCode::from(EXIT_USAGE)
         }
     }
