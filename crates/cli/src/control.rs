@@ -6,7 +6,7 @@ use crate::record::outputs::{default_base, unforeseen, with_ending};
 use crate::record::start_options;
 use crate::reply::Reply;
 use crate::writing::{self, Identity, Named, Output};
-use crate::{Usage, change, find, recording, units};
+use crate::{Usage, change, find, lease, recording, unanswered, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
 use std::fmt::Write as _;
@@ -212,28 +212,6 @@ fn timers(reply: &Reply) -> Option<String> {
     ))
 }
 
-/// When the recording ends by itself, or why it did.
-fn ends(reply: &Reply) -> Option<String> {
-    let age = |key| {
-        let ms = reply.number(key)?;
-        Some(units::age(Duration::from_millis(ms)))
-    };
-    let text = match reply.get("ended") {
-        Some("duration") => "when its time was over".to_owned(),
-        Some("lease") => "when the command that had begun it was gone".to_owned(),
-        Some("memory") => "when the JVM was out of memory".to_owned(),
-        _ => match (age("left_ms"), age("lease_left_ms")) {
-            (Some(left), None) => format!("in {left}"),
-            (Some(left), Some(lease)) => {
-                format!("in {left}; in {lease} if the command that began it is gone")
-            }
-            (None, Some(lease)) => format!("in {lease} if the command that began it is gone"),
-            (None, None) => return None,
-        },
-    };
-    Some(text)
-}
-
 /// The agent's counters for people.
 fn described(reply: &Reply) -> String {
     let mut text = String::new();
@@ -261,16 +239,18 @@ fn described(reply: &Reply) -> String {
             .map_or(String::new(), |text| format!(" ({text})"));
         line("engine", format!("{engine}{reason}"));
     }
-    if let Some(text) = unsignalled(reply) {
-        line("no signal", text);
-    }
-    if let Some(text) = timers(reply) {
-        line("timers", text);
+    let without = [
+        ("no signal", unsignalled(reply)),
+        ("no signal", unanswered::threads(reply)),
+        ("timers", timers(reply)),
+    ];
+    for (label, text) in without {
+        text.into_iter().for_each(|text| line(label, text));
     }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
     }
-    if let Some(text) = ends(reply) {
+    if let Some(text) = lease::ends(reply) {
         line("ends", text);
     }
     for key in ["samples", "failed", "lost", "bytes"] {
@@ -281,17 +261,14 @@ fn described(reply: &Reply) -> String {
     if let Some(walk) = reply.get("walk") {
         line("stacks", walk.to_owned());
     }
-    if let Some(wall) = wall(reply) {
-        line("wall", wall);
-    }
-    if let Some(alloc) = alloc(reply) {
-        line("alloc", alloc);
-    }
-    if let Some(live) = live(reply) {
-        line("live", live);
-    }
-    if let Some(lock) = lock(reply) {
-        line("lock", lock);
+    let events = [
+        ("wall", wall(reply)),
+        ("alloc", alloc(reply)),
+        ("live", live(reply)),
+        ("lock", lock(reply)),
+    ];
+    for (label, text) in events {
+        text.into_iter().for_each(|text| line(label, text));
     }
     for (label, value) in own_cost(reply) {
         line(label, value);
@@ -433,20 +410,6 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn status_says_when_a_recording_ends() {
-        let of = |text: &str| ends(&Reply::parse(text.as_bytes()).unwrap());
-        assert_eq!(of("ok\nstate=running\n"), None);
-        let both = of("ok\nleft_ms=61000\nlease_left_ms=42000\n").unwrap();
-        assert_eq!(
-            both,
-            "in 1m01s; in 42.0s if the command that began it is gone"
-        );
-        assert_eq!(of("ok\nleft_ms=2500\n").unwrap(), "in 2.5s");
-        let gone = of("ok\nended=lease\nlease_left_ms=0\n").unwrap();
-        assert_eq!(gone, "when the command that had begun it was gone");
-    }
 
     #[test]
     fn who_is_not_signalled_is_told_with_what_keeps_others_from_it() {

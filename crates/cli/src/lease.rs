@@ -4,6 +4,7 @@
 
 use crate::agent::Agent;
 use crate::reply::Reply;
+use crate::units;
 use std::time::{Duration, Instant};
 
 /// How long the agent goes on without us.
@@ -41,6 +42,28 @@ pub fn early(reply: &Reply) -> Option<String> {
         ),
         "memory" => "the recording ended early: the JVM is out of memory".to_owned(),
         _ => return None,
+    };
+    Some(text)
+}
+
+/// When the recording ends by itself, or why it did.
+pub fn ends(reply: &Reply) -> Option<String> {
+    let age = |key| {
+        let ms = reply.number(key)?;
+        Some(units::age(Duration::from_millis(ms)))
+    };
+    let text = match reply.get("ended") {
+        Some("duration") => "when its time was over".to_owned(),
+        Some("lease") => "when the command that had begun it was gone".to_owned(),
+        Some("memory") => "when the JVM was out of memory".to_owned(),
+        _ => match (age("left_ms"), age("lease_left_ms")) {
+            (Some(left), None) => format!("in {left}"),
+            (Some(left), Some(lease)) => {
+                format!("in {left}; in {lease} if the command that began it is gone")
+            }
+            (None, Some(lease)) => format!("in {lease} if the command that began it is gone"),
+            (None, None) => return None,
+        },
     };
     Some(text)
 }
@@ -89,5 +112,19 @@ mod tests {
         assert_eq!(of("ok\nended=duration\n"), None);
         assert!(of("ok\nended=lease\n").unwrap().contains("60 s"));
         assert!(of("ok\nended=memory\n").unwrap().contains("memory"));
+    }
+
+    #[test]
+    fn status_says_when_a_recording_ends() {
+        let of = |text: &str| ends(&Reply::parse(text.as_bytes()).unwrap());
+        assert_eq!(of("ok\nstate=running\n"), None);
+        let both = of("ok\nleft_ms=61000\nlease_left_ms=42000\n").unwrap();
+        assert_eq!(
+            both,
+            "in 1m01s; in 42.0s if the command that began it is gone"
+        );
+        assert_eq!(of("ok\nleft_ms=2500\n").unwrap(), "in 2.5s");
+        let gone = of("ok\nended=lease\nlease_left_ms=0\n").unwrap();
+        assert_eq!(gone, "when the command that had begun it was gone");
     }
 }

@@ -37,6 +37,7 @@ mod safepoints;
 mod stacks;
 mod sys;
 mod top;
+mod unanswered;
 mod units;
 mod view;
 mod writing;

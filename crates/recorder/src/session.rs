@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
 use crate::sys::{allocator, joined, process};
-use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord};
+use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord, Unreachable};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -296,6 +296,26 @@ impl<R: Runtime> Session<R> {
         text
     }
 
+    /// How many threads no signal reaches, and how many `samples` the kernel has copied instead.
+    fn unreachable(&self, samples: u64) -> String {
+        let (mut blocked, mut queue_full) = (0, 0);
+        for record in self.setup.engine.live_records() {
+            match record.unreachable() {
+                Some(Unreachable::Blocked) => blocked += 1,
+                Some(Unreachable::QueueFull) => queue_full += 1,
+                None => {}
+            }
+        }
+        match blocked + queue_full {
+            0 => String::new(),
+            _ => format!(
+                "signal={}\nsignal_blocked={blocked}\nsignal_queue_full={queue_full}\n\
+                 signal_copied={samples}\n",
+                self.setup.engine.signal(),
+            ),
+        }
+    }
+
     /// How many threads are switched so often that they have timers for their perf events.
     fn timers(&self) -> String {
         let engine = self.setup.engine;
@@ -328,6 +348,8 @@ impl<R: Runtime> Session<R> {
         );
         text += &self.unsignalled(now.get(Cause::Unsignalled), &before);
         text += &self.timers();
+        let copied = now.get(Cause::Unsignalled);
+        text += &self.unreachable(copied.saturating_sub(before.get(Cause::Unsignalled)));
         text += &self.wall();
         text += &self.allocations();
         text += &self.alive();

@@ -7,7 +7,7 @@
 use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::agent::{self, Agent};
-use crate::{lease, recording, sys};
+use crate::{lease, recording, sys, unanswered};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::fs::File;
@@ -94,6 +94,9 @@ fn record(
     if !ended_alone {
         match agent.command("stop") {
             Ok(reply) => {
+                if let Some(text) = unanswered::threads(&reply) {
+                    note!("dwell: {text}");
+                }
                 let early = lease::early(&reply);
                 trouble = early.or_else(|| reply.trouble().map(str::to_owned));
             }

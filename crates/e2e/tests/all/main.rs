@@ -35,6 +35,7 @@ mod stubs;
 mod switched;
 mod teardown;
 mod throttled;
+mod unreachable;
 mod vantages;
 mod virtual_threads;
 mod wall;

@@ -130,7 +130,7 @@ fn without_memory(jdk: &Jdk, call: u32, count: u32) -> String {
             }
         });
         program.end();
-        drop(ended.send(()));
+        let _ = ended.send(());
     });
     println!("{what}: ended in {:?}", began.elapsed());
     check_file(&file, &what);

@@ -6,6 +6,7 @@
 pub mod account;
 pub mod alive;
 mod answers;
+pub mod blocked_signals;
 pub mod causes;
 pub mod census;
 pub mod contexts;
@@ -98,7 +99,8 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     loop {
         census.find_if_changed(setup.engine);
         let losing = mind_who_walks(setup, progress, &mut sampler);
-        let order = inbox.next(pace.wait(sampler.work.walks, losing));
+        let wait = pace.wait(sampler.work.walks, losing);
+        let order = inbox.next(copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
             inbox.orders.looked();
@@ -109,7 +111,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
         if flushes {
             if due {
                 flush_at = Instant::now() + FLUSH;
-                keeper.run(setup, &mut census, &sampler.sampled);
+                keeper.run(setup, &mut census, &mut sampler, progress);
             }
             if order.stop {
                 let ended = setup.end_sampling();
@@ -180,7 +182,9 @@ fn take_rest<R: Runtime>(
     }
     let all = sampler.drain(progress);
     for owed in &ended.owing {
-        if owed.lives {
+        if let Some(why) = owed.unreachable {
+            sampler.add_unreached(now_ns, owed.thread, why, owed.ns, progress);
+        } else if owed.lives {
             sampler.add_owed(now_ns, owed.thread, owed.ns, progress);
         } else {
             sampler.add_ended(now_ns, owed.thread, owed.ns, progress);
