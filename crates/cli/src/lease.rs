@@ -8,10 +8,10 @@ use crate::units;
 use std::time::{Duration, Instant};
 
 /// How long the agent goes on without us.
-const LEASE: Duration = Duration::from_secs(60);
-/// How often it hears of us. A JVM can take long to answer: in a long pause, or if another tool has
-/// it write a heap dump.
-const RENEW: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(30);
+/// How often it hears of us. A JVM can take long to answer; while all its threads stand still, as
+/// for a heap dump, the lease does not pass.
+const RENEW: Duration = Duration::from_secs(5);
 /// So much later than we the agent ends a recording: while we are there we end it.
 const SLACK: Duration = Duration::from_secs(1);
 
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn agent_ends_what_its_command_does_not_end_in_time() {
-        assert_eq!(options(None), ",lease=60000ms");
+        assert_eq!(options(None), ",lease=30000ms");
         let wanted = Some(Duration::from_millis(1500));
-        assert_eq!(options(wanted), ",lease=60000ms,duration=2500ms");
+        assert_eq!(options(wanted), ",lease=30000ms,duration=2500ms");
         assert_eq!(duration(wanted), ",duration=1500ms");
         assert_eq!(duration(None), "");
-        assert_eq!(status(), "status,lease=60000ms");
+        assert_eq!(status(), "status,lease=30000ms");
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let of = |text: &str| early(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=stopped\n"), None);
         assert_eq!(of("ok\nended=duration\n"), None);
-        assert!(of("ok\nended=lease\n").unwrap().contains("60 s"));
+        assert!(of("ok\nended=lease\n").unwrap().contains("30 s"));
         assert!(of("ok\nended=memory\n").unwrap().contains("memory"));
     }
 

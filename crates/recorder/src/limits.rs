@@ -35,6 +35,17 @@ impl OwnEnd {
     }
 }
 
+/// What matters at a look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// The time.
+    pub ns: u64,
+    /// There is no memory.
+    pub is_out: bool,
+    /// All threads of the runtime stand still, so that no command can be carried out.
+    pub is_stopped: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// The lease, and how much of it is left, in ns.
@@ -82,27 +93,29 @@ impl Limits {
         }
     }
 
-    /// Whether the recording ends now, or has ended by itself. `is_out`: there is no memory.
-    pub fn look(&self, now_ns: u64, is_out: bool) -> Option<OwnEnd> {
+    /// Whether the recording ends now, or has ended by itself.
+    pub fn look(&self, now: Now) -> Option<OwnEnd> {
         let mut state = self.state();
         if let Some((why, _)) = state.ended {
             return Some(why);
         }
-        let passed_ns = now_ns.saturating_sub(state.looked_ns).min(ROUND_MAX_NS);
-        state.looked_ns = now_ns;
-        if let Some((_, left_ns)) = &mut state.lease {
+        let passed_ns = now.ns.saturating_sub(state.looked_ns).min(ROUND_MAX_NS);
+        state.looked_ns = now.ns;
+        if let Some((_, left_ns)) = &mut state.lease
+            && !now.is_stopped
+        {
             *left_ns = left_ns.saturating_sub(passed_ns);
         }
-        let why = if is_out {
+        let why = if now.is_out {
             OwnEnd::Memory
-        } else if state.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+        } else if state.until_ns.is_some_and(|until_ns| now.ns >= until_ns) {
             OwnEnd::Duration
         } else if matches!(state.lease, Some((_, 0))) {
             OwnEnd::Lease
         } else {
             return None;
         };
-        state.ended = Some((why, now_ns));
+        state.ended = Some((why, now.ns));
         Some(why)
     }
 
@@ -142,11 +155,18 @@ mod tests {
         Limits::of(&parse(options).unwrap(), 5 * SECOND)
     }
 
+    fn look(limits: &Limits, ns: u64) -> Option<OwnEnd> {
+        limits.look(Now {
+            ns,
+            ..Now::default()
+        })
+    }
+
     #[test]
     fn limits_without_options_never_end() {
         let limits = limits("");
         for at in 0..1000 {
-            assert_eq!(limits.look(at * 1000 * SECOND, false), None);
+            assert_eq!(look(&limits, at * 1000 * SECOND), None);
         }
         let wait = Duration::from_secs(9);
         assert_eq!(limits.within(wait, 0), wait);
@@ -156,15 +176,15 @@ mod tests {
     #[test]
     fn duration_ends_at_its_moment_for_good() {
         let limits = limits("duration=3s");
-        assert_eq!(limits.look(8 * SECOND - 1, false), None);
+        assert_eq!(look(&limits, 8 * SECOND - 1), None);
         let wait = Duration::from_secs(1);
         let left = limits.within(wait, 8 * SECOND - 7);
         assert_eq!(left, Duration::from_nanos(7));
         assert_eq!(limits.within(wait, 7 * SECOND), wait);
         assert_eq!(limits.status(6 * SECOND), "left_ms=2000\n");
-        assert_eq!(limits.look(8 * SECOND, false), Some(OwnEnd::Duration));
+        assert_eq!(look(&limits, 8 * SECOND), Some(OwnEnd::Duration));
         limits.renew();
-        assert_eq!(limits.look(9 * SECOND, true), Some(OwnEnd::Duration));
+        assert_eq!(look(&limits, 9 * SECOND), Some(OwnEnd::Duration));
         assert_eq!(limits.ended(), Some((OwnEnd::Duration, 8 * SECOND)));
         assert_eq!(limits.status(9 * SECOND), "ended=duration\n");
     }
@@ -176,30 +196,52 @@ mod tests {
         for _ in 0..100 {
             for _ in 0..9 {
                 now_ns += SECOND;
-                assert_eq!(limits.look(now_ns, false), None);
+                assert_eq!(look(&limits, now_ns), None);
             }
             assert_eq!(limits.status(now_ns), "lease_left_ms=1000\n");
             limits.renew();
         }
-        assert_eq!(limits.look(now_ns, false), None);
+        assert_eq!(look(&limits, now_ns), None);
         for _ in 0..9 {
             now_ns += SECOND;
-            assert_eq!(limits.look(now_ns, false), None);
+            assert_eq!(look(&limits, now_ns), None);
         }
-        assert_eq!(limits.look(now_ns + SECOND, false), Some(OwnEnd::Lease));
+        assert_eq!(look(&limits, now_ns + SECOND), Some(OwnEnd::Lease));
     }
 
     #[test]
     fn lease_of_a_stopped_process_does_not_pass() {
         let limits = limits("lease=10s");
-        assert_eq!(limits.look(5 * SECOND + 3600 * SECOND, false), None);
+        assert_eq!(look(&limits, 5 * SECOND + 3600 * SECOND), None);
         assert_eq!(limits.status(0), "lease_left_ms=8000\n");
+    }
+
+    #[test]
+    fn lease_does_not_pass_while_the_runtime_stands_still() {
+        let limits = limits("lease=10s");
+        for at in 6..100 {
+            let now = Now {
+                ns: at * SECOND,
+                is_stopped: true,
+                ..Now::default()
+            };
+            assert_eq!(limits.look(now), None);
+        }
+        assert_eq!(look(&limits, 100 * SECOND), None);
+        assert_eq!(limits.status(0), "lease_left_ms=9000\n");
     }
 
     #[test]
     fn lack_of_memory_ends_any_recording() {
         let limits = limits("lease=10s,duration=1h");
-        assert_eq!(limits.look(6 * SECOND, true), Some(OwnEnd::Memory));
+        assert_eq!(
+            limits.look(Now {
+                ns: 6 * SECOND,
+                is_out: true,
+                is_stopped: true,
+            }),
+            Some(OwnEnd::Memory)
+        );
         assert_eq!(limits.status(6 * SECOND), "ended=memory\n");
     }
 }

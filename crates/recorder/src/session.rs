@@ -59,6 +59,7 @@ impl<R: Runtime> Work<R> {
             let inbox = Inbox {
                 orders: &self.orders,
                 limits: &self.progress.limits,
+                stops: &self.setup.stops,
                 end_helpers: &end_helpers,
             };
             crate::drain::run(&self.setup, &inbox, &self.progress);

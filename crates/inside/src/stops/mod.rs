@@ -203,7 +203,9 @@ impl<'s> Watch<'s> {
             self.setup.stops.set_cpu_ns(cpu_ns);
             self.thrift.looks(cpu_ns);
             let woken = self.waker.count.load(Ordering::SeqCst);
-            match self.found.state(&self.live) {
+            let state = self.found.state(&self.live);
+            self.setup.stops.set_stopped(state != Ok(State::Running));
+            match state {
                 Ok(State::Reaching) => {
                     let seen = self.reach(stop);
                     self.wait_for_end(stop);
@@ -217,9 +219,10 @@ impl<'s> Watch<'s> {
                     self.tell(None);
                     self.rest(woken);
                 }
-                Err(_) => return,
+                Err(_) => return self.setup.stops.set_stopped(false),
             }
         }
+        self.setup.stops.set_stopped(false);
         self.tell(None);
     }
 

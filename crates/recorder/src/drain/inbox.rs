@@ -1,7 +1,8 @@
 //! What the drainer does next: an order, or the end of a recording that ends by itself.
 
-use crate::limits::Limits;
+use crate::limits::{Limits, Now};
 use crate::orders::{Order, Orders};
+use crate::stops::Shelf;
 use crate::sys::{allocator, process};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ pub struct Inbox<'a> {
     pub orders: &'a Orders,
     /// When the recording ends by itself.
     pub limits: &'a Limits,
+    /// Whether the runtime stands still.
+    pub stops: &'a Shelf,
     /// Ends the threads that sample for the recording besides the drainer.
     pub end_helpers: &'a dyn Fn(),
 }
@@ -25,9 +28,11 @@ impl Inbox<'_> {
             None => self.limits.within(wait, process::monotonic_ns()),
         };
         let order = self.orders.wait(wait);
-        let ended = self
-            .limits
-            .look(process::monotonic_ns(), allocator::is_out());
+        let ended = self.limits.look(Now {
+            ns: process::monotonic_ns(),
+            is_out: allocator::is_out(),
+            is_stopped: self.stops.is_stopped(),
+        });
         if ended.is_none() || order.stop {
             return order;
         }
@@ -48,6 +53,7 @@ mod tests {
         let inbox = Inbox {
             orders,
             limits: &limits,
+            stops: &Shelf::default(),
             end_helpers: &|| ends.set(ends.get() + 1),
         };
         (inbox.next(wait), ends.get())
