@@ -352,6 +352,20 @@ FILE_AND_REPORT = [
         e2e("commands", "stopped_recording_leaves_no_thread_descriptor_or_timer"),
         r"commands\.rs:\d+[^\n]*\n[^\n]*left == right"),
     Fault(
+        "lease-kept", "the lease of a recording does not pass",
+        [Edit(f"{RECORDER}/limits.rs", "            *left_ns = left_ns.saturating_sub(passed_ns);",
+              "            *left_ns = left_ns.saturating_sub(passed_ns * u64::from(!FAULT));")],
+        Test("recorder", "lib", "limits::tests::lease_ends_unless_it_is_renewed"),
+        r"limits\.rs:\d+"),
+    Fault(
+        "blocked-unseen", "threads that block the signal are not recognised",
+        [Edit(f"{RECORDER}/drain/blocked_signals.rs",
+              "    if blocked.checked_shr(bit)? & 1 == 1 {",
+              "    if blocked.checked_shr(bit)? & 1 == 1 && !FAULT {")],
+        Test("recorder", "lib",
+             "drain::blocked_signals::tests::blocked_signals_are_found_by_their_bit"),
+        r"blocked_signals\.rs:\d+"),
+    Fault(
         "margin-halved", "reports tell half of the standard error",
         [Edit(f"{WALL}/sums.rs", "    (squares + UNSEEN * heaviest * heaviest).sqrt()",
               "    let part = if FAULT { 0.5 } else { 1.0 };\n"

@@ -40,44 +40,69 @@ pub struct Caller {
     pub jvmti: Jvmti,
 }
 
+/// Two commands may come at once; what the JVM has once only is had by one of them.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// Carries out `options.command`.
 ///
 /// # Errors
 /// One line for the user.
 pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, String> {
-    // Two may come at once; what the JVM has once only is had by one of them.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = match options.command {
         Command::Start | Command::Stop => {
             Some((ONE_AT_A_TIME.lock()).unwrap_or_else(PoisonError::into_inner))
         }
         Command::Dump | Command::Status => None,
     };
+    let agent = hotspot::agent();
     if options.command == Command::Start {
+        if let Some(agent) = agent.filter(|agent| agent.is_over()) {
+            agent.take_leave(|| end(agent, caller.env));
+        }
         return start(caller, options, text);
     }
-    let agent = hotspot::agent();
     match (options.command, agent) {
         (Command::Status, None) => Ok("state=stopped\n".into()),
         (_, None) => Err(not_recording(HotSpot::PROCESS)),
         (Command::Stop, Some(agent)) => {
             alive::look(agent, caller.env);
-            agent.stop(|| {
-                TELLS_ALL.close();
-                allocations::end();
-                rate::end(agent);
-                alive::end(agent, caller.env);
-                monitors::end();
-                contended::end(agent);
-                environment::set_events(agent.runtime.jvmti, false);
-            })
+            agent.stop(|| end(agent, caller.env))
         }
         (Command::Dump, Some(agent)) => {
             alive::look(agent, caller.env);
             agent.dump()
         }
-        (Command::Status | Command::Start, Some(agent)) => Ok(agent.status()),
+        (Command::Status | Command::Start, Some(agent)) => {
+            if !options.lease.is_zero() {
+                agent.renew();
+            }
+            Ok(agent.status())
+        }
     }
+}
+
+/// The JVM tells us nothing more.
+fn end(agent: &'static Agent, env: Env) {
+    TELLS_ALL.close();
+    allocations::end();
+    rate::end(agent);
+    alive::end(agent, env);
+    monitors::end();
+    contended::end(agent);
+    environment::set_events(agent.runtime.jvmti, false);
+}
+
+/// Whether a recording has ended by itself: the JVM then tells nothing more, which only a thread
+/// that it knows can ask for.
+pub fn takes_leave(agent: &'static Agent, env: Env) -> bool {
+    if !agent.is_over() {
+        return false;
+    }
+    // A command that is being carried out does the same.
+    if let Ok(_one) = ONE_AT_A_TIME.try_lock() {
+        agent.take_leave(|| end(agent, env));
+    }
+    true
 }
 
 fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String> {

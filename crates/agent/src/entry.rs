@@ -8,7 +8,7 @@ use dwell_inside::hotspot;
 use dwell_inside::jvm::mutf8;
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
-use dwell_recorder::sys::process;
+use dwell_recorder::sys::{allocator, process};
 use jvm_sys::jni::{OK, Object, VERSION_1_8};
 use jvm_sys::jvmti::{Callbacks, Event, VERSION};
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -35,6 +35,7 @@ fn guarded<T>(default: T, body: impl FnOnce() -> T) -> T {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn Agent_OnLoad(vm: JavaVm, text: *const c_char, _: *mut c_void) -> c_int {
     guarded((), || {
+        allocator::set_aside();
         // SAFETY: the JVM passes null or a C string.
         let text = unsafe { option_text(text) };
         match options::parse(&text) {
@@ -62,6 +63,7 @@ pub unsafe extern "C" fn Agent_OnLoad(vm: JavaVm, text: *const c_char, _: *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut c_void) -> c_int {
     guarded(1, || {
+        allocator::set_aside();
         // SAFETY: the JVM passes null or a C string.
         let text = unsafe { option_text(text) };
         let parsed = options::parse(&text).map_err(|e| e.to_string());
@@ -195,6 +197,9 @@ fn finish(env: Option<Env>) {
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
+            if command::takes_leave(agent, env) {
+                return;
+            }
             // The main thread of a JVM that starts is told late: it is known by then.
             let record = agent.registry.get(process::own_tid());
             if record.is_none_or(|record| record.managed_thread() == 0) {
@@ -205,10 +210,11 @@ unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     });
 }
 
-unsafe extern "C" fn on_thread_end(_: Jvmti, _: Env, _thread: Object) {
+unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
             agent.own_thread_ends();
+            command::takes_leave(agent, env);
         }
     });
 }

@@ -6,7 +6,7 @@ use crate::record::outputs::{default_base, unforeseen, with_ending};
 use crate::record::start_options;
 use crate::reply::Reply;
 use crate::writing::{self, Identity, Named, Output};
-use crate::{Usage, change, find, recording, units};
+use crate::{Usage, change, find, lease, recording, unanswered, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
 use std::fmt::Write as _;
@@ -239,14 +239,19 @@ fn described(reply: &Reply) -> String {
             .map_or(String::new(), |text| format!(" ({text})"));
         line("engine", format!("{engine}{reason}"));
     }
-    if let Some(text) = unsignalled(reply) {
-        line("no signal", text);
-    }
-    if let Some(text) = timers(reply) {
-        line("timers", text);
+    let without = [
+        ("no signal", unsignalled(reply)),
+        ("no signal", unanswered::threads(reply)),
+        ("timers", timers(reply)),
+    ];
+    for (label, text) in without {
+        text.into_iter().for_each(|text| line(label, text));
     }
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
+    }
+    if let Some(text) = lease::ends(reply) {
+        line("ends", text);
     }
     for key in ["samples", "failed", "lost", "bytes"] {
         if let Some(value) = reply.get(key) {
@@ -256,17 +261,14 @@ fn described(reply: &Reply) -> String {
     if let Some(walk) = reply.get("walk") {
         line("stacks", walk.to_owned());
     }
-    if let Some(wall) = wall(reply) {
-        line("wall", wall);
-    }
-    if let Some(alloc) = alloc(reply) {
-        line("alloc", alloc);
-    }
-    if let Some(live) = live(reply) {
-        line("live", live);
-    }
-    if let Some(lock) = lock(reply) {
-        line("lock", lock);
+    let events = [
+        ("wall", wall(reply)),
+        ("alloc", alloc(reply)),
+        ("live", live(reply)),
+        ("lock", lock(reply)),
+    ];
+    for (label, text) in events {
+        text.into_iter().for_each(|text| line(label, text));
     }
     for (label, value) in own_cost(reply) {
         line(label, value);

@@ -87,7 +87,7 @@ pub fn convert(args: &Convert) -> Result<()> {
         }
     }
     if is_empty {
-        eprintln!("dwell: {}", empty_note(args, &stacks));
+        note!("dwell: {}", empty_note(args, &stacks));
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     // Where the agent's library goes too: nothing to remove, nothing made twice.
     let jar = dwell_attach::place_locally(&JAR)?;
-    eprintln!("starting the demo service with {}", java.display());
+    note!("starting the demo service with {}", java.display());
     let service = Service::start(java, &jar, args.duration)?;
     let target = Target::examine(service.child.id())?;
     let mut event = vec![Event::Cpu, Event::Wall, Event::Lock];

@@ -5,6 +5,17 @@
 //! program's code.
 #![deny(unsafe_code)]
 
+/// Prints a line for people to standard error. A terminal that has gone away is no error: a
+/// recording is ended in order all the same.
+macro_rules! note {
+    ($($text:tt)*) => {
+        drop(std::io::Write::write_fmt(
+            &mut std::io::stderr().lock(),
+            format_args!("{}\n", format_args!($($text)*)),
+        ))
+    };
+}
+
 mod agent;
 mod args;
 mod change;
@@ -17,6 +28,7 @@ mod explain;
 mod find;
 mod hint;
 mod java;
+mod lease;
 mod long_work;
 mod mono;
 mod ps;
@@ -28,6 +40,7 @@ mod safepoints;
 mod stacks;
 mod sys;
 mod top;
+mod unanswered;
 mod units;
 mod view;
 mod writing;
@@ -63,7 +76,7 @@ fn main() -> ExitCode {
     match run(&cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("dwell: {}", one_line(&format!("{error:#}")));
+            note!("dwell: {}", one_line(&format!("{error:#}")));
             ExitCode::from(match error.is::<Usage>() {
                 true => EXIT_USAGE,
                 false => EXIT_FAILURE,
@@ -113,7 +126,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
                 _ => None,
             };
             let text = meant.unwrap_or_else(|| complaint(&error.render().to_string()));
-            eprintln!("dwell: {}", one_line(&text));
+            note!("dwell: {}", one_line(&text));
             ExitCode::from(EXIT_USAGE)
         }
     }

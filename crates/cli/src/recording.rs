@@ -111,7 +111,7 @@ fn is_cut(error: &io::Error) -> bool {
 /// Says on standard error what of the file could not be read, where nothing else tells it.
 pub fn warn_of_unread(profile: &Profile, path: &Path) {
     if let Some(note) = unread_note(profile, path) {
-        eprintln!("dwell: {note}");
+        note!("dwell: {note}");
     }
 }
 

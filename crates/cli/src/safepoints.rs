@@ -5,6 +5,7 @@
 
 use crate::agent::{self, Agent};
 use crate::args::Safepoints;
+use crate::lease::{self, Lease};
 use crate::{find, recording, sys};
 use anyhow::{Context, Result, bail};
 use dwell_profile::Profile;
@@ -33,7 +34,8 @@ pub fn run(args: &Safepoints) -> Result<()> {
     );
     let scratch = agent.target().scratch(&name, "safepoints.jfr")?;
     let mut file = scratch.file;
-    let started = agent.command(&format!("{RECORDING},file={}", scratch.path));
+    let limits = lease::options(args.duration);
+    let started = agent.command(&format!("{RECORDING}{limits},file={}", scratch.path));
     let least_ns = args.least.as_nanos() as u64;
     let mut told = Told::default();
     let result = started.and_then(|_| {
@@ -64,11 +66,13 @@ fn watch(args: &Safepoints, agent: &Agent, file: &mut File, told: &mut Told) -> 
         Some(_) => "",
         None => " until Ctrl-C",
     };
-    eprintln!("watching JVM {pid}{until}; each line is a stop of all its threads");
+    note!("watching JVM {pid}{until}; each line is a stop of all its threads");
     let began = Instant::now();
     let least_ns = args.least.as_nanos() as u64;
     let mut look_at = began + LOOK;
+    let mut lease = Lease::begin();
     loop {
+        lease.keep(agent);
         let is_alive = agent.target().is_alive();
         let is_over = args
             .duration

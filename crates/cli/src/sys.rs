@@ -40,9 +40,25 @@ extern "C" fn on_interrupt(
     unsafe { libc::_exit(i32::from(EXIT_INTERRUPTED)) }
 }
 
-/// From now on Ctrl-C (also a hang-up or a polite kill) is counted; the second one ends us.
+/// Whether we were started with this signal ignored: as a shell does with Ctrl-C for its jobs in
+/// the background, and nohup with a hang-up.
+fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
+    // SAFETY: all-zero is a valid sigaction to be overwritten.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: no new action is given; `action` is writable and lives through the call.
+    match unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) } {
+        0 => Ok(action.sa_sigaction == libc::SIG_IGN),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// From now on Ctrl-C (also a hang-up or a polite kill) is counted; the second one ends us. Ctrl-C
+/// and hang-ups that whoever started us has had ignored stay so.
 pub fn count_interrupts() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if signal != libc::SIGTERM && is_ignored(signal)? {
+            continue;
+        }
         // SAFETY: all-zero is a valid sigaction (default handler, empty mask).
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_interrupt as *const () as usize;

@@ -96,6 +96,27 @@ impl Starter {
         self
     }
 
+    /// Has it started by another program, which executes what its arguments end with.
+    #[must_use]
+    pub fn through(mut self, words: &[&str]) -> Starter {
+        if let Some((program, rest)) = words.split_first() {
+            let mut outer = Command::new(program);
+            outer.args(rest).arg(self.command.get_program());
+            outer.args(self.command.get_args());
+            for (name, value) in self.command.get_envs() {
+                match value {
+                    Some(value) => outer.env(name, value),
+                    None => outer.env_remove(name),
+                };
+            }
+            if let Some(dir) = self.command.get_current_dir() {
+                outer.current_dir(dir);
+            }
+            self.command = outer;
+        }
+        self
+    }
+
     /// Starts it and waits until it is ready.
     #[must_use]
     pub fn start(mut self) -> Program {

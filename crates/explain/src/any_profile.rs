@@ -118,6 +118,31 @@ fn add(art: &mut Art, fact: &Fact) {
     }
 }
 
+/// A larger one has divided by next to nothing.
+const RATIO_MAX: f64 = 10_000.0;
+
+/// The largest number of times or per cent in a text.
+fn largest_ratio(text: &str) -> f64 {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let ratios = words.windows(2).filter_map(|two| {
+        let [number, unit] = two else { return None };
+        let is_ratio = unit.starts_with('%') || unit.starts_with("times");
+        let number = number.trim_matches(|c: char| !c.is_ascii_digit());
+        is_ratio.then(|| number.parse::<f64>().ok()).flatten()
+    });
+    ratios.fold(0.0, f64::max)
+}
+
+#[test]
+fn ratios_are_found_in_texts() {
+    assert_eq!(
+        largest_ratio("wait 113671649423.0 times as long"),
+        113_671_649_423.0
+    );
+    assert_eq!(largest_ratio("of it (12.5 % of 3 s), 7 times"), 12.5);
+    assert_eq!(largest_ratio("nothing"), 0.0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
@@ -138,6 +163,10 @@ proptest! {
             let texts = [&finding.what, &finding.remedy, &finding.because];
             prop_assert!(texts.iter().all(|text| !text.is_empty()), "{finding:?}");
             prop_assert!(!finding.evidence.is_empty(), "{finding:?}");
+            let shown = finding.evidence.iter().map(|it| &it.text);
+            for text in texts.into_iter().chain(shown) {
+                prop_assert!(largest_ratio(text) <= RATIO_MAX, "{text}");
+            }
         }
         // Each rule has said exactly one thing.
         let found = explained.findings.iter().map(|finding| finding.rule);

@@ -1,9 +1,13 @@
 //! Words of findings: numbers as people read them.
 
-/// A part in per cent.
+/// A part in per cent. Of next to nothing no part means anything: then it says no more than that it
+/// is large.
 pub(crate) fn percent(share: f64) -> String {
+    const MOST: f64 = 10_000.0;
     let percent = share * 100.0;
-    if percent >= 9.95 {
+    if percent.is_nan() || percent > MOST {
+        format!("over {MOST} %")
+    } else if percent >= 9.95 {
         format!("{percent:.0} %")
     } else {
         format!("{percent:.1} %")
@@ -54,6 +58,10 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(percent(0.5), "50 %");
         assert_eq!(percent(0.0312), "3.1 %");
+        assert_eq!(percent(2.5), "250 %");
+        for share in [1e9, f64::INFINITY, f64::NAN] {
+            assert_eq!(percent(share), "over 10000 %");
+        }
         assert_eq!(duration(2_880_000_000.0), "2.9 s");
         assert_eq!(duration(5_800_000.0), "5.8 ms");
         assert_eq!(duration(12.0), "12.0 ns");

@@ -6,7 +6,7 @@
 
 use crate::registry::Registry;
 use crate::sys::process;
-use dwell_signal::Engine;
+use dwell_signal::{Engine, Unreachable};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct Owed {
     pub lives: bool,
     /// How much, in ns.
     pub ns: u64,
+    /// Why no signal reaches it, if none does.
+    pub unreachable: Option<Unreachable>,
 }
 
 /// The clocks at the end of sampling.
@@ -75,6 +77,7 @@ fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) 
                     thread: record.user(),
                     lives: record.is_live(),
                     ns: stop.owed_ns,
+                    unreachable: record.unreachable(),
                 });
             }
             between();

@@ -35,6 +35,8 @@ pub mod ended;
 #[cfg(feature = "experiments")]
 pub mod experiments;
 pub mod gate;
+pub mod helpers;
+pub mod limits;
 pub mod looks;
 pub mod native;
 pub mod options;

@@ -8,8 +8,12 @@ use dwell_signal::Vantage;
 use dwell_wall::pools::Pools;
 use std::time::Duration;
 
+mod measures;
 mod rates;
+
 mod ways;
+pub use measures::duration;
+use measures::size;
 pub use rates::MAX_RATE;
 
 /// What the agent is asked to do.
@@ -87,6 +91,11 @@ pub struct Options {
     pub max_bytes: u64,
     /// The recording keeps at most about this age; zero: all.
     pub max_age: Duration,
+    /// The recording ends by itself after this time; zero: when it is told to.
+    pub duration: Duration,
+    /// It ends by itself if no command renews it for this time; zero: none need. With `status`: the
+    /// recording that runs is renewed.
+    pub lease: Duration,
     /// Where to write the reply to this command.
     pub reply: Option<String>,
     /// A folder for walks as files: failed ones, for bug reports.
@@ -123,6 +132,8 @@ impl Default for Options {
             chunk_age: Duration::from_secs(3600),
             max_bytes: 0,
             max_age: Duration::ZERO,
+            duration: Duration::ZERO,
+            lease: Duration::ZERO,
             reply: None,
             freeze: None,
             freeze_every: 0,
@@ -259,7 +270,8 @@ fn known_options() -> &'static str {
     "known are start, stop, dump, status, cpu=TIME, wall=TIME, wall-threads=N, \
      wall-budget=N%, filter=context, idle=METHOD, late=TIME, alloc=SIZE, alloc-rate=N, live, \
      live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer|kernel, walk=snapshot|handler|paused, \
-     file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, freeze=DIR, \
+     file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, \
+     duration=TIME, lease=TIME, freeze=DIR, \
      freeze-every=N, redact=TEXT, no-redact, reply=PATH"
 }
 
@@ -302,6 +314,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         }
         "maxsize" => options.max_bytes = at_least("maxsize", size(name, value)?, 1 << 20)?,
         "maxage" => options.max_age = duration(name, value)?,
+        "duration" => options.duration = duration(name, value)?,
+        "lease" => options.lease = duration(name, value)?,
         _ => {
             return refuse(format!(
                 "unknown option '{}': {}",
@@ -414,55 +428,6 @@ fn depth(value: &str) -> Result<usize, OptionError> {
     match value.parse() {
         Ok(depth) if DEPTH.contains(&depth) => Ok(depth),
         _ => refuse(format!("depth={}: a number from 1 to 65536", shown(value))),
-    }
-}
-
-/// A number with a unit: ns, us, ms, s, m, h. Fractions are allowed, a missing unit is not.
-///
-/// # Errors
-/// [`OptionError`] that names the option.
-pub fn duration(name: &str, value: &str) -> Result<Duration, OptionError> {
-    let units: [(&str, f64); 6] = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("m", 6e10),
-        ("h", 3.6e12),
-    ];
-    let split = value
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(value.len());
-    let (number, unit) = value.split_at(split);
-    let scale = units
-        .iter()
-        .find(|(u, _)| *u == unit)
-        .map(|(_, scale)| *scale);
-    match (number.parse::<f64>(), scale) {
-        (Ok(number), Some(scale)) if number.is_finite() && number * scale <= 3.6e12 * 1e4 => {
-            Ok(Duration::from_nanos((number * scale) as u64))
-        }
-        _ => refuse(format!(
-            "{name}={}: a time such as 10ms (ns, us, ms, s, m, h)",
-            shown(value)
-        )),
-    }
-}
-
-/// A number of bytes with an optional unit: k, m, g (powers of 1024).
-fn size(name: &str, value: &str) -> Result<u64, OptionError> {
-    let (number, shift) = match value.as_bytes().last() {
-        Some(b'k' | b'K') => (&value[..value.len() - 1], 10),
-        Some(b'm' | b'M') => (&value[..value.len() - 1], 20),
-        Some(b'g' | b'G') => (&value[..value.len() - 1], 30),
-        _ => (value, 0),
-    };
-    match number.parse::<u64>() {
-        Ok(n) if n <= u64::MAX >> 30 => Ok(n << shift),
-        _ => refuse(format!(
-            "{name}={}: a size such as 64m (k, m, g)",
-            shown(value)
-        )),
     }
 }
 
@@ -599,7 +564,7 @@ mod tests {
     }
 
     /// The longest list of what is known, and a part of the user's text.
-    const ERROR_BYTES_MAX: usize = 700;
+    const ERROR_BYTES_MAX: usize = 750;
 
     #[test]
     fn errors_stay_short_however_long_the_value() {
@@ -670,6 +635,8 @@ mod tests {
         if !options.lock_interval.is_zero() {
             text += &format!(",lock={}ns", options.lock_interval.as_nanos());
         }
+        let (duration, lease) = (options.duration.as_nanos(), options.lease.as_nanos());
+        text += &format!(",duration={duration}ns,lease={lease}ns");
         text += &format!(",maxrate={}", options.max_rate);
         if options.max_bytes != 0 {
             text += &format!(",maxsize={}", options.max_bytes);
@@ -762,6 +729,8 @@ mod tests {
                     max_rate: every % 100_001,
                     chunk_age: Duration::from_nanos(age),
                     max_age: Duration::from_nanos(max_age),
+                    duration: Duration::from_nanos(max_age >> 1),
+                    lease: Duration::from_nanos(age >> 1),
                     chunk_bytes: sizes.0,
                     max_bytes: sizes.1,
                     file,

@@ -1,7 +1,8 @@
 //! What the drainer is asked for, and whether it has done it.
 
+use crate::sys::allocator;
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the drainer is asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,16 @@ pub struct Order {
 }
 
 impl Order {
+    /// This order, and to flush and end after it.
+    #[must_use]
+    pub fn and_stop(self) -> Order {
+        Order {
+            stop: true,
+            flush: true,
+            ..self
+        }
+    }
+
     const NONE: Order = Order {
         flush: false,
         stop: false,
@@ -49,7 +60,12 @@ struct OrderState {
     seen: u64,
     /// ... and which it has finished.
     answered: u64,
+    /// There is no drainer any more.
+    is_over: bool,
 }
+
+/// How often who waits for the drainer looks whether it waits for memory.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Passes orders to the drainer and their completion back.
 #[derive(Default)]
@@ -91,7 +107,7 @@ impl Orders {
         let mine = state.asked;
         self.changed.notify_all();
         if !patience.is_zero() {
-            let waiting = |s: &mut OrderState| s.answered < mine;
+            let waiting = |s: &mut OrderState| s.answered < mine && !s.is_over;
             let _ = self.changed.wait_timeout_while(state, patience, waiting);
         }
     }
@@ -116,7 +132,22 @@ impl Orders {
         }
     }
 
-    /// Gives an order and waits until it is carried out; false if it was not in time.
+    /// The drainer has ended: all that it could do is done.
+    pub fn end(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.is_over = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Whether the drainer has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state.lock().is_ok_and(|state| state.is_over)
+    }
+
+    /// Gives an order and waits until it is carried out or the drainer has ended; false if that was
+    /// not in time, or the drainer waits for memory.
     pub fn give(&self, order: Order, timeout: Duration) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;
@@ -124,12 +155,19 @@ impl Orders {
         let serial = state.order.serial + 1;
         state.order = Order { serial, ..order };
         self.changed.notify_all();
-        match self
-            .changed
-            .wait_timeout_while(state, timeout, |s| s.done < serial)
-        {
-            Ok((state, _)) => state.done >= serial,
-            Err(_) => false,
+        let until = Instant::now() + timeout;
+        loop {
+            if state.done >= serial || state.is_over {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || allocator::is_waiting() {
+                return false;
+            }
+            match self.changed.wait_timeout(state, left.min(LOOK)) {
+                Ok((next, _)) => state = next,
+                Err(_) => return false,
+            }
         }
     }
 }
@@ -160,5 +198,21 @@ mod tests {
         assert!(orders.give(Order::STOP, Duration::from_secs(5)));
         assert_eq!(thread.join().unwrap(), 1);
         assert!(!orders.give(Order::RENEW, Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn orders_to_a_drainer_that_ends_are_not_waited_for() {
+        let orders = Arc::new(Orders::default());
+        let worker = Arc::clone(&orders);
+        let thread = std::thread::spawn(move || {
+            let order = worker.wait(Duration::from_secs(60));
+            assert!(order.flush && !worker.is_over());
+            worker.end();
+        });
+        assert!(orders.give(Order::FLUSH, Duration::from_secs(600)));
+        thread.join().unwrap();
+        assert!(orders.is_over());
+        assert!(orders.give(Order::STOP, Duration::from_secs(600)));
+        orders.hurry(Duration::from_secs(600));
     }
 }

@@ -33,8 +33,16 @@ pub struct Recorder<R: Runtime> {
     state: State<R>,
     /// The recording that runs, if one does.
     session: Mutex<Option<Session<R>>>,
-    /// What `status` says of the last recording.
-    last: Mutex<Option<String>>,
+    last: Mutex<Last>,
+}
+
+/// The last recording.
+#[derive(Default)]
+struct Last {
+    /// What `status` says of it.
+    status: Option<String>,
+    /// It has ended by itself, and nobody has stopped it yet.
+    is_unstopped: bool,
 }
 
 impl<R: Runtime> Deref for Recorder<R> {
@@ -85,7 +93,7 @@ impl<R: Runtime> Recorder<R> {
                 libraries: Kept::default(),
             },
             session: Mutex::new(None),
-            last: Mutex::new(None),
+            last: Mutex::default(),
         }
     }
 
@@ -107,7 +115,7 @@ impl<R: Runtime> Recorder<R> {
         begin: impl FnOnce(),
     ) -> Result<String, String> {
         let mut slot = self.session();
-        if let Some(session) = &*slot {
+        if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             let path = session.path().display();
             return Err(format!(
                 "already recording to {path}; use 'dwell stop' first"
@@ -181,12 +189,15 @@ impl<R: Runtime> Recorder<R> {
     /// One line for the user.
     pub fn stop(&self, end: impl FnOnce()) -> Result<String, String> {
         let mut slot = self.session();
-        let mut session = slot.take().ok_or_else(|| not_recording(R::PROCESS))?;
-        let in_time = session.stop();
-        let status = session.status("stopped");
-        end();
-        self.forget_threads();
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(status.clone());
+        let Some(session) = slot.take() else {
+            let mut last = self.last();
+            // Who stops a recording need not know that it ended a moment ago.
+            return match std::mem::take(&mut last.is_unstopped) {
+                true => Ok(last.status.clone().unwrap_or_default()),
+                false => Err(not_recording(R::PROCESS)),
+            };
+        };
+        let (in_time, status) = self.over(session, end);
         if in_time {
             Ok(status)
         } else {
@@ -194,16 +205,60 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
+    /// As [`Recorder::stop`] for a recording that has ended by itself, if there is one, on behalf
+    /// of nobody: a `stop` after it is answered as well.
+    pub fn take_leave(&self, end: impl FnOnce()) {
+        let mut slot = self.session();
+        if let Some(session) = slot.take_if(|session| session.is_over()) {
+            let _ = self.over(session, end);
+            self.last().is_unstopped = true;
+        }
+    }
+
+    /// Ends the recording, if it has not ended by itself, and the reports of the runtime.
+    fn over(&self, mut session: Session<R>, end: impl FnOnce()) -> (bool, String) {
+        let in_time = session.stop();
+        let status = session.status("stopped");
+        end();
+        self.forget_threads();
+        *self.last() = Last {
+            status: Some(status.clone()),
+            is_unstopped: false,
+        };
+        (in_time, status)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a recording runs.
     #[must_use]
     pub fn is_recording(&self) -> bool {
-        self.session().is_some()
+        self.session().as_ref().is_some_and(|it| !it.is_over())
+    }
+
+    /// Whether a recording has ended by itself, and [`Recorder::stop`] is still to be called for
+    /// it. Does not wait: false while a command is carried out.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let session = self.session.try_lock();
+        session.is_ok_and(|it| it.as_ref().is_some_and(Session::is_over))
     }
 
     /// The recording that runs, if one does.
     #[must_use]
     pub fn running(&self) -> Option<Running> {
-        self.session().as_ref().map(Session::running)
+        let session = self.session();
+        let running = session.as_ref().filter(|session| !session.is_over());
+        running.map(Session::running)
+    }
+
+    /// Renews the lease of the recording that runs, if it has one.
+    pub fn renew(&self) {
+        if let Some(session) = &*self.session() {
+            session.renew();
+        }
     }
 
     /// Lets the recording that runs record other events, asked for by `text`. The runtime tells
@@ -214,6 +269,7 @@ impl<R: Runtime> Recorder<R> {
     /// One line for the user.
     pub fn change(&self, events: Events, text: &str) -> Result<(), String> {
         match &*self.session() {
+            Some(session) if session.is_over() => Err(not_recording(R::PROCESS)),
             Some(session) if session.change(events, text) => Ok(()),
             Some(_) => Err("changed, but what came before was not written within 10 s".into()),
             None => Err(not_recording(R::PROCESS)),
@@ -226,6 +282,7 @@ impl<R: Runtime> Recorder<R> {
     /// One line for the user.
     pub fn dump(&self) -> Result<String, String> {
         match &*self.session() {
+            Some(session) if session.is_over() => Ok(session.status("stopped")),
             Some(session) if session.dump() => Ok(session.status("running")),
             Some(_) => Err("the recording was not written within 10 s".into()),
             None => Err(not_recording(R::PROCESS)),
@@ -236,10 +293,11 @@ impl<R: Runtime> Recorder<R> {
     #[must_use]
     pub fn status(&self) -> String {
         match &*self.session() {
+            Some(session) if session.is_over() => session.status("stopped"),
             Some(session) => session.status("running"),
             None => {
-                let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-                last.clone().unwrap_or_else(|| "state=stopped\n".into())
+                let status = self.last().status.clone();
+                status.unwrap_or_else(|| "state=stopped\n".into())
             }
         }
     }

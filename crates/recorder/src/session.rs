@@ -2,33 +2,33 @@
 
 use crate::chosen::{Events, Running};
 use crate::drain::histogram;
+use crate::drain::inbox::Inbox;
+use crate::helpers::Helpers;
+use crate::limits::{Limits, OwnEnd};
 use crate::options::{EngineChoice, Options, expand};
 use crate::orders::{Order, Orders};
 use crate::record::file::RecordingFile;
+use crate::runtime::Runtime;
 use crate::runtime::progress::{DROPS, Progress};
 use crate::runtime::setup::Setup;
-use crate::runtime::{Runtime, Watch};
-use crate::sys::process;
-use crate::wall::WallSampler;
-use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord};
+use crate::sys::{allocator, joined, process};
+use dwell_signal::{Cause, CounterSnapshot, EngineKind, ThreadRecord, Unreachable};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A recording that runs.
 pub struct Session<R: Runtime> {
     setup: Arc<Setup<R>>,
-    wall: Option<WallSampler>,
-    watch: Option<R::Watch>,
+    helpers: Arc<Helpers<R>>,
     orders: Arc<Orders>,
     progress: Arc<Progress>,
     drainer: Option<JoinHandle<()>>,
     path: PathBuf,
-    began: Instant,
     began_ns: u64,
 }
 
@@ -43,7 +43,36 @@ pub fn target_path(options: &Options) -> PathBuf {
 }
 
 /// What a drainer works with.
-type Work<R> = (Arc<Setup<R>>, Arc<Orders>, Arc<Progress>);
+struct Work<R: Runtime> {
+    setup: Arc<Setup<R>>,
+    orders: Arc<Orders>,
+    progress: Arc<Progress>,
+    helpers: Arc<Helpers<R>>,
+}
+
+impl<R: Runtime> Work<R> {
+    /// Drains until the recording ends.
+    fn run(self) {
+        let end_helpers = || self.helpers.end(&self.setup);
+        // A panic here is a bug of ours; it must end the recording, never the process.
+        let work = std::panic::AssertUnwindSafe(|| {
+            let inbox = Inbox {
+                orders: &self.orders,
+                limits: &self.progress.limits,
+                stops: &self.setup.stops,
+                end_helpers: &end_helpers,
+            };
+            crate::drain::run(&self.setup, &inbox, &self.progress);
+        });
+        if std::panic::catch_unwind(work).is_err() {
+            self.setup.engine.stop();
+            let text = "internal error: the drainer ended";
+            self.progress.set_trouble(Some(text.into()));
+            end_helpers();
+        }
+        self.orders.end();
+    }
+}
 
 /// A drainer that waits for its work.
 type Waiting<R> = (SyncSender<Work<R>>, JoinHandle<()>);
@@ -55,7 +84,7 @@ fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, Stri
     if let Some(Err(error)) = file.as_mut().map(RecordingFile::begin) {
         let (give, thread) = waiting;
         drop(give);
-        let _ = thread.join();
+        joined::join(thread);
         return Err(format!("file={}: cannot empty it: {error}", path.display()));
     }
     Ok(waiting)
@@ -72,16 +101,8 @@ fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
         // The program's signals are for its own threads.
         process::block_signals();
         drop(ready);
-        let Ok((setup, orders, progress)) = work.recv() else {
-            return;
-        };
-        // A panic here is a bug of ours; it must end the recording, never the process.
-        let work = std::panic::AssertUnwindSafe(|| {
-            crate::drain::run(&setup, &orders, &progress);
-        });
-        if std::panic::catch_unwind(work).is_err() {
-            setup.engine.stop();
-            progress.set_trouble(Some("internal error: the drainer ended".into()));
+        if let Ok(work) = work.recv() {
+            work.run();
         }
     })?;
     // It has its name then, by which a look at all threads knows it.
@@ -99,6 +120,7 @@ impl<R: Runtime> Session<R> {
         path: PathBuf,
         begin: impl FnOnce(),
     ) -> Result<Session<R>, String> {
+        allocator::prepare();
         let (give, drainer) = match prepare(&setup, &path) {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -114,8 +136,9 @@ impl<R: Runtime> Session<R> {
         setup.process_cpu_at_start = process::process_cpu();
         let setup = Arc::new(setup);
         let orders = Arc::new(Orders::default());
-        let progress = Arc::new(Progress::default());
-        let (began, began_ns) = (Instant::now(), process::monotonic_ns());
+        let began_ns = process::monotonic_ns();
+        let progress = Arc::new(Progress::until(Limits::of(&setup.options, began_ns)));
+        let helpers = Arc::new(Helpers::none());
         // Here and not on the drainer's thread, which has tables to make first: a request that ends
         // as soon as the start is answered counts.
         crate::context::set_recording(true);
@@ -130,22 +153,20 @@ impl<R: Runtime> Session<R> {
         }
         setup.engine.start(interval_ns);
         // It waits for this.
-        let _ = give.send((
-            Arc::clone(&setup),
-            Arc::clone(&orders),
-            Arc::clone(&progress),
-        ));
-        let wall = WallSampler::start(&setup, &progress);
-        let watch = R::Watch::start(&setup, &progress);
+        let _ = give.send(Work {
+            setup: Arc::clone(&setup),
+            orders: Arc::clone(&orders),
+            progress: Arc::clone(&progress),
+            helpers: Arc::clone(&helpers),
+        });
+        helpers.start(&setup, &progress);
         Ok(Session {
             setup,
-            wall,
-            watch,
+            helpers,
             orders,
             progress,
             drainer: Some(drainer),
             path,
-            began,
             began_ns,
         })
     }
@@ -154,6 +175,17 @@ impl<R: Runtime> Session<R> {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether it has ended by itself, or its drainer has failed: its file is as it stays.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.orders.is_over()
+    }
+
+    /// The command that asked for it is still there.
+    pub fn renew(&self) {
+        self.progress.limits.renew();
     }
 
     /// Makes everything so far readable; false if that took too long.
@@ -195,18 +227,12 @@ impl<R: Runtime> Session<R> {
     /// Ends the recording; false if the rest could not be written in time.
     pub fn stop(&mut self) -> bool {
         // Before the drainer, which takes the rest.
-        if let Some(wall) = self.wall.take() {
-            wall.end(&self.setup);
-        }
-        if let Some(watch) = self.watch.take() {
-            watch.end();
-        }
+        self.helpers.end(&self.setup);
         // The drainer may come to it late; what is sampled until then would make it later still.
         self.setup.end_sampling();
-        let finished = self.drainer.as_ref().is_none_or(JoinHandle::is_finished);
-        let in_time = finished || self.orders.give(Order::STOP, STOP_TIMEOUT);
+        let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, STOP_TIMEOUT);
         if in_time && let Some(drainer) = self.drainer.take() {
-            let _ = drainer.join();
+            joined::join(drainer);
         }
         in_time
     }
@@ -222,12 +248,21 @@ impl<R: Runtime> Session<R> {
         } else {
             first.saturating_sub(self.began_ns) as f64 / 1e6
         };
-        let trouble = progress.trouble();
+        let limits = &progress.limits;
+        let ended = limits.ended();
+        let mut trouble = progress.trouble();
+        if trouble.is_empty() && matches!(ended, Some((OwnEnd::Memory, _))) {
+            trouble = "out of memory: the recording ended early".into();
+        }
+        let now_ns = process::monotonic_ns();
+        let end_ns = ended.map_or(now_ns, |(_, at_ns)| at_ns);
+        let elapsed_ms = end_ns.saturating_sub(self.began_ns) / 1_000_000;
         format!(
             "state={state}\nevents={}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
-             samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\nelapsed_ms={}\n\
+             samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\n\
+             elapsed_ms={elapsed_ms}\n\
              first_sample_ms={first_ms:.1}\n\
-             trouble={trouble}\n{}",
+             trouble={trouble}\n{}{}",
             self.setup.switched.events().text(),
             self.setup.engine_name(),
             self.setup.walk_name(),
@@ -239,7 +274,7 @@ impl<R: Runtime> Session<R> {
             get(&progress.weight_ns),
             self.path.display(),
             get(&progress.bytes),
-            self.began.elapsed().as_millis(),
+            limits.status(now_ns),
             self.own_cost(),
         )
     }
@@ -260,6 +295,26 @@ impl<R: Runtime> Session<R> {
             text += &format!("rings_refused={error}\n");
         }
         text
+    }
+
+    /// How many threads no signal reaches, and how many `samples` the kernel has copied instead.
+    fn unreachable(&self, samples: u64) -> String {
+        let (mut blocked, mut queue_full) = (0, 0);
+        for record in self.setup.engine.live_records() {
+            match record.unreachable() {
+                Some(Unreachable::Blocked) => blocked += 1,
+                Some(Unreachable::QueueFull) => queue_full += 1,
+                None => {}
+            }
+        }
+        match blocked + queue_full {
+            0 => String::new(),
+            _ => format!(
+                "signal={}\nsignal_blocked={blocked}\nsignal_queue_full={queue_full}\n\
+                 signal_copied={samples}\n",
+                self.setup.engine.signal(),
+            ),
+        }
     }
 
     /// How many threads are switched so often that they have timers for their perf events.
@@ -294,6 +349,8 @@ impl<R: Runtime> Session<R> {
         );
         text += &self.unsignalled(now.get(Cause::Unsignalled), &before);
         text += &self.timers();
+        let copied = now.get(Cause::Unsignalled);
+        text += &self.unreachable(copied.saturating_sub(before.get(Cause::Unsignalled)));
         text += &self.wall();
         text += &self.allocations();
         text += &self.alive();

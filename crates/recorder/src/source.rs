@@ -1,6 +1,7 @@
 //! Where signals of CPU time come from: chosen once per process.
 
 use crate::options::EngineChoice;
+use crate::sys::allocator;
 use dwell_host::small_files;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
 
@@ -41,6 +42,7 @@ impl Source {
     }
 
     fn make(choice: EngineChoice, config: &Config<'_>) -> Result<Source, String> {
+        allocator::set_aside();
         let (kind, reason) = choose(choice)?;
         let config = Config {
             engine: kind,

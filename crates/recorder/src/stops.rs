@@ -1,7 +1,7 @@
 //! Stops of all threads, as who watches them hands them to the drainer. Bounded: of
 //! many short ones in a second only sums are kept.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Single stops kept between two flushes at most, of those that are short.
@@ -69,6 +69,7 @@ pub struct Shelf {
     cpu_ns: AtomicU64,
     /// When the stop was asked for that late threads are asked about; 0: there is none.
     open_ns: AtomicU64,
+    is_stopped: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +100,17 @@ impl Shelf {
     #[must_use]
     pub fn open_ns(&self) -> Option<u64> {
         Some(self.open_ns.load(Ordering::SeqCst)).filter(|began_ns| *began_ns != 0)
+    }
+
+    /// All threads stand still just now, or are to; or they run.
+    pub fn set_stopped(&self, is_stopped: bool) {
+        self.is_stopped.store(is_stopped, Ordering::Relaxed);
+    }
+
+    /// Whether they do, as far as that is watched.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Adds a stop.

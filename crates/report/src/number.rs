@@ -58,9 +58,23 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A share as a percentage.
+/// A share as a percentage. Of next to nothing no share means anything: then it says no more than
+/// that it is large.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    const MOST: f64 = 10_000.0;
+    match share * 100.0 {
+        percent if percent.is_nan() || percent > MOST => format!("over {MOST} %"),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+/// How many there are in a second, of `number` in this time; empty if the time is too short to say.
+pub(crate) fn a_second(number: u64, duration_ns: u64) -> String {
+    const LEAST_NS: u64 = 100_000_000;
+    match duration_ns {
+        ..LEAST_NS => String::new(),
+        _ => format!("{:.1}", number as f64 * 1e9 / duration_ns as f64),
+    }
 }
 
 /// A size in bytes.
@@ -122,6 +136,18 @@ fn civil(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn shares_and_rates_of_next_to_nothing_say_no_number() {
+        assert_eq!(percent(0.5), "50.0 %");
+        assert_eq!(percent(64.0), "6400.0 %");
+        for share in [1e9, f64::INFINITY, f64::NAN] {
+            assert_eq!(percent(share), "over 10000 %");
+        }
+        assert_eq!(a_second(7, 0), "");
+        assert_eq!(a_second(7, 99_999_999), "");
+        assert_eq!(a_second(7, 2_000_000_000), "3.5");
+    }
 
     #[test]
     fn durations() {

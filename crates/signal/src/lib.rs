@@ -51,7 +51,7 @@ mod waited;
 pub use arch::{Registers, fetch_ahead, restorer};
 pub use config::{ClassSpec, Config, EngineKind, Words};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
-pub use engine::{Engine, PerfLevel, Stop, Turns, perf_hangs, perf_permitted};
+pub use engine::{Engine, PerfLevel, Stop, Turns, Unreachable, perf_hangs, perf_permitted};
 pub use hook::{Capture, Extra, WalkHook};
 pub use init::{InitError, init};
 pub use load::Live;

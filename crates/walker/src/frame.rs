@@ -177,6 +177,10 @@ failures! {
     RecordingEnded = "recording_ended_unsampled",
     /// No walk was tried: the thread's alternate signal stack is too small for one.
     SignalStack = "signal_stack_too_small",
+    /// No walk was tried: the thread blocks the signal, and the kernel did not copy its stack.
+    SignalBlocked = "signal_blocked",
+    /// No walk was tried: the kernel had no room to queue the signal.
+    SignalQueueFull = "signal_queue_full",
 }
 
 #[cfg(test)]

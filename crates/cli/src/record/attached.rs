@@ -7,7 +7,7 @@
 use super::outputs::Outputs;
 use super::progress::Progress;
 use crate::agent::{self, Agent};
-use crate::{recording, sys};
+use crate::{lease, recording, sys, unanswered};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::fs::File;
@@ -65,7 +65,7 @@ pub fn run(
         trouble: Some(trouble),
     } = &end
     {
-        eprintln!("dwell: {trouble}; keeping what was written");
+        note!("dwell: {trouble}; keeping what was written");
     }
     recording::write_page_and_findings(&outputs.jfr, &outputs.html, &outputs.secrets)
 }
@@ -83,7 +83,8 @@ fn record(
         Sink::Direct => outputs.jfr.to_str().unwrap_or_default().to_owned(),
         Sink::Staged { path, .. } => path.clone(),
     };
-    let started = agent.command(&format!("{start_options},file={path}"));
+    let limits = lease::options(wanted);
+    let started = agent.command(&format!("{start_options}{limits},file={path}"));
     if let Err(error) = started {
         discard(&agent, &sink);
         return Err(error);
@@ -92,9 +93,15 @@ fn record(
     let mut trouble = None;
     if !ended_alone {
         match agent.command("stop") {
-            Ok(reply) => trouble = reply.trouble().map(str::to_owned),
+            Ok(reply) => {
+                if let Some(text) = unanswered::threads(&reply) {
+                    note!("dwell: {text}");
+                }
+                let early = lease::early(&reply);
+                trouble = early.or_else(|| reply.trouble().map(str::to_owned));
+            }
             // What was flushed is in the file: the user shall have it, whatever happened.
-            Err(error) => eprintln!("dwell: {error:#}; keeping what was written"),
+            Err(error) => note!("dwell: {error:#}; keeping what was written"),
         }
     }
     let end = match trouble.is_some() || agent.target().is_alive() {
@@ -127,12 +134,12 @@ fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
     } else {
         " until Ctrl-C"
     };
-    eprintln!("recording JVM {pid}{until}");
+    note!("recording JVM {pid}{until}");
     let mut progress = Progress::new(wanted);
     loop {
         if !agent.target().is_alive() {
             progress.clear();
-            eprintln!("JVM {pid} has ended; keeping what was recorded");
+            note!("JVM {pid} has ended; keeping what was recorded");
             return true;
         }
         if sys::interrupted() || progress.is_over() {
@@ -140,10 +147,14 @@ fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
             return false;
         }
         if progress.is_due() {
-            match agent.command("status") {
+            match agent.command(&lease::status()) {
+                Ok(status) if status.get("ended").is_some() => {
+                    progress.clear();
+                    return false;
+                }
                 Ok(status) if status.get("state") == Some("stopped") => {
                     progress.clear();
-                    eprintln!("the recording was stopped by somebody else");
+                    note!("the recording was stopped by somebody else");
                     return true;
                 }
                 Ok(status) => progress.show(&status),

@@ -8,7 +8,7 @@ use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
-use crate::{Usage, java, mono, recording, sys, writing};
+use crate::{Usage, java, lease, mono, recording, sys, writing};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use std::ffi::{OsStr, OsString};
@@ -57,7 +57,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
             true => mono::silence(program),
             false => "the program started no JVM and no Mono, or the agent failed".to_owned(),
         });
-        eprintln!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
+        note!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
         return Ok(exit_code(status, 1));
     }
     for jfr in written {
@@ -115,7 +115,11 @@ fn record(
         let text = "the JVM takes no commas and no % in a file's path; choose another one with -o";
         return Err(Usage(format!("{}: {text}", outputs.jfr.display())).into());
     };
-    let options = format!("{},file={file}", start_options(&args.sampling));
+    let (sampling, limits) = (
+        start_options(&args.sampling),
+        lease::duration(args.duration),
+    );
+    let options = format!("{sampling}{limits},file={file}");
     let agentpath = format!("-agentpath:{}={options}", library.display());
     let mut command = Command::new(program);
     if is_java {
@@ -175,8 +179,8 @@ fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
                 .map_err(anyhow::Error::from)
                 .and_then(|target| Agent::loaded(target)?.command("stop"));
             match stopped {
-                Ok(_) => eprintln!("dwell: recording ended; the program goes on"),
-                Err(error) => eprintln!("dwell: {error:#}"),
+                Ok(_) => note!("dwell: recording ended; the program goes on"),
+                Err(error) => note!("dwell: {error:#}"),
             }
         }
         std::thread::sleep(PAUSE);

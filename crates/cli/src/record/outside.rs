@@ -24,7 +24,7 @@ pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
         bail!("nothing was recorded");
     }
     if sum.lost > 0 {
-        eprintln!(
+        note!(
             "dwell: {} samples were lost: this machine is too busy for them",
             sum.lost
         );
@@ -80,12 +80,12 @@ fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
         Some(_) => "",
         None => " until Ctrl-C",
     };
-    eprintln!("recording JVM {pid} from outside{until}");
+    note!("recording JVM {pid} from outside{until}");
     let mut progress = Progress::new(args.duration);
     loop {
         if !target.is_alive() {
             progress.clear();
-            eprintln!("JVM {pid} has ended; keeping what was recorded");
+            note!("JVM {pid} has ended; keeping what was recorded");
             break;
         }
         if sys::interrupted() || progress.is_over() {

@@ -86,7 +86,7 @@ fn advise(dump: &Dump, args: &Stacks) {
         && count > 0
         && !args.stop
     {
-        eprintln!(
+        note!(
             "dwell: {count} threads run and could not be sampled ({why}); run dwell as root, \
              lower kernel.perf_event_paranoid to 2, or add --stop"
         );

@@ -6,6 +6,7 @@ use super::tail::{Follower, Ring};
 use super::window::{Newest, Snapshot};
 use crate::agent::{self, Agent};
 use crate::args::Top;
+use crate::lease::{self, Lease};
 use crate::record::{outside, start_options};
 use crate::{find, stacks, sys};
 use anyhow::{Context, Result, anyhow, bail};
@@ -191,7 +192,9 @@ impl Worker {
         let target = recording.agent.target();
         let mut follower = Follower::new(target.open_file(&recording.path)?, self.kept_ns());
         let (mut next, mut heard) = (Instant::now() + LOOK, Instant::now());
+        let mut lease = Lease::begin();
         while !self.is_over() {
+            lease.keep(&recording.agent);
             let is_alive = target.is_alive();
             if Instant::now() >= next {
                 next = Instant::now() + LOOK;
@@ -311,7 +314,8 @@ impl Recording {
             path: scratch.path,
             is_running: false,
         };
-        let options = format!("{options},{BOUNDS},file={}", recording.path);
+        let limits = lease::options(None);
+        let options = format!("{options},{BOUNDS}{limits},file={}", recording.path);
         match recording.agent.command(&options) {
             Ok(_) => recording.is_running = true,
             Err(error) if format!("{error:#}").contains("already recording") => {

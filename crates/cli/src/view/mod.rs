@@ -24,7 +24,7 @@ pub fn run(args: &View) -> Result<()> {
         false => args.input.clone(),
     };
     if args.input.is_dir() {
-        eprintln!("the newest recording: {}", recording::shown(&input));
+        note!("the newest recording: {}", recording::shown(&input));
     }
     if let Some(port) = args.serve {
         let name = input.file_stem().unwrap_or_default().to_string_lossy();
@@ -45,7 +45,7 @@ pub fn run(args: &View) -> Result<()> {
         Ok(()) => Ok(()),
         // The page is there all the same: that was asked for first.
         Err(why) => {
-            eprintln!("{why}; open it in a browser, or let one fetch it: {again}");
+            note!("{why}; open it in a browser, or let one fetch it: {again}");
             Ok(())
         }
     }

@@ -28,7 +28,7 @@ pub fn run(port: u16, name: &str, page: Vec<u8>) -> Result<()> {
     let port = listener.local_addr().context("the socket")?.port();
     let path = format!("/{}/{}.html", secret()?, harmless(name));
     crate::print(&format!("http://127.0.0.1:{port}{path}\n"))?;
-    eprintln!(
+    note!(
         "serving it to this machine until Ctrl-C; from another one, first: \
          ssh -L {port}:127.0.0.1:{port} THIS-HOST"
     );

@@ -447,3 +447,78 @@ fn live_stacks_support_repeat_group_and_json() {
     );
     assert!(done.out.contains("\"main\""), "{done:?}");
 }
+
+#[test]
+fn recording_of_a_killed_command_ends_when_its_time_is_over() {
+    let place = Place::new("killed-command");
+    let mut busy = Busy::start(&modern());
+    let args = ["record", "-d", "2", "-o", "left", &busy.pid()];
+    let mut child = place.dwell_until(&args, "recording JVM");
+    signal(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let status = || place.dwell(&["status", &busy.pid()]).exits(0).out;
+    until("the recording is over", || {
+        status().starts_with("state      stopped")
+    });
+    let text = status();
+    assert!(text.contains("ends       when its time was over"), "{text}");
+    assert!(place.samples("left.jfr") > 0);
+    busy.assert_running();
+}
+
+#[test]
+fn status_of_a_recording_says_when_it_ends() {
+    let place = Place::new("left");
+    let busy = Busy::start(&modern());
+    let args = ["record", "-d", "1h", "-o", "left", &busy.pid()];
+    let child = place.dwell_until(&args, "recording JVM");
+    let status = place.dwell(&["status", &busy.pid()]).exits(0);
+    let line = status.out.lines().find(|line| line.starts_with("ends "));
+    let line = line.unwrap_or_else(|| panic!("{status:?}"));
+    assert!(
+        line.contains("if the command that began it is gone"),
+        "{line}"
+    );
+    signal(child.id(), Signal::INT);
+    finish(child).exits(0);
+}
+
+/// A shell without job control has Ctrl-C ignored for what it starts in the background.
+#[test]
+fn ctrl_c_that_is_ignored_from_the_start_ends_nothing() {
+    let place = Place::new("ignored");
+    let mut busy = Busy::start(&modern());
+    let script = "trap '' INT; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_dwell")]);
+    command.args(["record", "-o", "it", &busy.pid()]);
+    let mut child = place.started_until(&mut command, "recording JVM");
+    signal(child.id(), Signal::INT);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it has ended");
+    signal(child.id(), Signal::TERM);
+    finish(child).exits(0);
+    busy.assert_running();
+}
+
+/// As of a terminal that has gone away: what is said is lost, what is recorded is not.
+#[test]
+fn record_without_anybody_to_tell_keeps_the_recording() {
+    let place = Place::new("untold");
+    let mut busy = Busy::start(&modern());
+    let mut command = place.command(&["record", "-d", "1", "-o", "it", &busy.pid()]);
+    // Every write to it fails.
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    command.stdout(full()).stderr(full());
+    let _ = command.status().unwrap();
+    let status = place.dwell(&["status", &busy.pid()]).exits(0);
+    assert!(status.out.starts_with("state      stopped"), "{status:?}");
+    assert!(place.samples("it.jfr") > 0);
+    assert!(place.path("it.html").exists(), "{:?}", place.files());
+    busy.assert_running();
+}

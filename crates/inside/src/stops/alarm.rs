@@ -10,6 +10,7 @@ use super::alarms::{Alarms, Lasted};
 use crate::hotspot::Setup;
 use dwell_recorder::sys::allocator::OwnThread;
 use dwell_recorder::sys::bell::{self, Bell};
+use dwell_recorder::sys::joined;
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::switches::Switches;
 use dwell_signal::{EngineKind, Live};
@@ -93,7 +94,7 @@ impl Alarm {
     pub fn end(self) {
         self.stop.store(true, Ordering::SeqCst);
         self.bell.ring();
-        let _ = self.thread.join();
+        joined::join(self.thread);
     }
 }
 

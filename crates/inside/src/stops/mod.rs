@@ -26,6 +26,7 @@ use dwell_recorder::runtime;
 use dwell_recorder::runtime::progress::Progress;
 use dwell_recorder::stops::{LateThread, Stop};
 use dwell_recorder::sys::allocator::OwnThread;
+use dwell_recorder::sys::joined;
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::task::TaskFiles;
 use dwell_signal::slots::Reason;
@@ -128,7 +129,7 @@ impl runtime::Watch<HotSpot> for StopWatcher {
         self.thread.thread().unpark();
         // The JVM's threads that wait there as well look again whether they may go on.
         dwell_signal::sys::futex_wake_all_at(self.futex);
-        let _ = self.thread.join();
+        joined::join(self.thread);
     }
 }
 
@@ -202,7 +203,9 @@ impl<'s> Watch<'s> {
             self.setup.stops.set_cpu_ns(cpu_ns);
             self.thrift.looks(cpu_ns);
             let woken = self.waker.count.load(Ordering::SeqCst);
-            match self.found.state(&self.live) {
+            let state = self.found.state(&self.live);
+            self.setup.stops.set_stopped(state != Ok(State::Running));
+            match state {
                 Ok(State::Reaching) => {
                     let seen = self.reach(stop);
                     self.wait_for_end(stop);
@@ -216,9 +219,10 @@ impl<'s> Watch<'s> {
                     self.tell(None);
                     self.rest(woken);
                 }
-                Err(_) => return,
+                Err(_) => return self.setup.stops.set_stopped(false),
             }
         }
+        self.setup.stops.set_stopped(false);
         self.tell(None);
     }
 

@@ -32,6 +32,21 @@ impl Causes {
     }
 }
 
+/// Whether what a look has found that a thread waits for, and who has it, belongs to this cause.
+/// The runtime may still name what a thread was parked on before.
+#[must_use]
+pub fn has_object(cause: Cause) -> bool {
+    !matches!(
+        cause,
+        Cause::Unknown
+            | Cause::GcStall
+            | Cause::JitWait
+            | Cause::ClassInit
+            | Cause::Stopped
+            | Cause::PageFault
+    )
+}
+
 fn find(
     wall: &PendingWall,
     frames: &[PendingFrame],
@@ -58,4 +73,34 @@ fn find(
         frames: &frames,
     };
     known.cause(&facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_of_the_runtime_itself_have_no_object() {
+        for cause in [
+            Cause::Unknown,
+            Cause::GcStall,
+            Cause::JitWait,
+            Cause::Stopped,
+        ] {
+            assert!(!has_object(cause), "{}", cause.name());
+        }
+        // A virtual thread that is ready waits for a carrier.
+        for cause in [
+            Cause::Monitor,
+            Cause::Lock,
+            Cause::Park,
+            Cause::ObjectWait,
+            Cause::Socket,
+            Cause::File,
+            Cause::IdlePool,
+            Cause::Runnable,
+        ] {
+            assert!(has_object(cause), "{}", cause.name());
+        }
+    }
 }

@@ -6,12 +6,15 @@ use crate::options::EngineChoice;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
 use dwell_walker::{Failure, Outcome, Walk};
+use std::time::Duration;
 
 /// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
 const STACK_BYTES: u32 = 60 << 10;
 /// Samples of a thread that the kernel keeps before they are looked at: there is room for 30, and
 /// periods are from half to one and a half intervals.
 const KEPT_FOR_EACH: u32 = 16;
+/// The drainer looks no more often, however short intervals are.
+const LOOK_MIN: Duration = Duration::from_millis(1);
 
 fn is_asked<R: Runtime>(setup: &Setup<R>) -> bool {
     setup.options.engine == EngineChoice::Kernel
@@ -35,6 +38,19 @@ pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     let bytes = bytes(is_settled, foreign::is_known());
     if is_asked(setup) && setup.engine.kernel_copies() != bytes {
         setup.engine.let_kernel_copy(bytes);
+    }
+}
+
+/// As `wait`, but so that what the kernel keeps for threads that no signal reaches is looked at in
+/// time.
+pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
+    let (rings, _) = setup.engine.rings();
+    match rings {
+        0 => wait,
+        _ => {
+            let full = setup.options.cpu_interval.saturating_mul(KEPT_FOR_EACH);
+            wait.min(full.max(LOOK_MIN))
+        }
     }
 }
 

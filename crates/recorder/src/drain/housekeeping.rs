@@ -1,8 +1,12 @@
 //! What is done once a second besides flushing.
 
+use super::blocked_signals::Silent;
 use super::census::Census;
+use super::sample::Sampler;
 use crate::runtime::Runtime;
+use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
+use crate::sys::process;
 use dwell_signal::{Engine, ThreadRecord};
 use rustc_hash::FxHashSet;
 
@@ -15,29 +19,38 @@ const RING_SAMPLES_MIN: u64 = 2;
 const TENDED_MAX: usize = 200;
 
 /// What was done last time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Keeper {
     /// From where on threads are looked after next.
     tended: u32,
     /// Who has a ring: the places of records, and their generations; `None` before that was asked.
     ringed: Option<FxHashSet<(u32, u32)>>,
+    silent: Silent,
 }
 
 impl Keeper {
-    /// Finds new threads, looks after timers, gives busy threads among those that were `sampled`
-    /// lately a ring for kernel frames.
+    /// Finds new threads, looks after timers and threads that do not answer, gives busy threads
+    /// among those that were sampled lately a ring for kernel frames.
     pub fn run<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
         census: &mut Census<R>,
-        sampled: &FxHashSet<u32>,
+        sampler: &mut Sampler<'_, R>,
+        progress: &Progress,
     ) {
         census.find_in_time(setup.engine);
         self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
+        self.silent.look(setup.engine, |record, why, owed_ns| {
+            let now_ns = process::monotonic_ns();
+            sampler.add_unreached(now_ns, record.user(), why, owed_ns, progress);
+        });
         // Somebody may have put a fault handler in front of ours without passing faults on.
         dwell_signal::fault::reinstall_if_replaced();
         if setup.kernel_frames {
-            let records = sampled.iter().filter_map(|at| setup.engine.record(*at));
+            let records = sampler
+                .sampled
+                .iter()
+                .filter_map(|at| setup.engine.record(*at));
             let busy = records.filter(|r| r.is_live() && r.samples() >= RING_SAMPLES_MIN);
             self.give_rings(setup.engine, busy);
         }

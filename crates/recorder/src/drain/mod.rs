@@ -6,6 +6,7 @@
 pub mod account;
 pub mod alive;
 mod answers;
+pub mod blocked_signals;
 pub mod causes;
 pub mod census;
 pub mod contexts;
@@ -14,6 +15,7 @@ pub mod describe;
 pub mod histogram;
 pub mod housekeeping;
 mod in_kernel;
+pub mod inbox;
 pub mod machine;
 pub mod named;
 pub mod owners;
@@ -32,7 +34,7 @@ pub mod wall;
 pub mod writer;
 
 use crate::ended::Ended;
-use crate::orders::{Order, Orders};
+use crate::orders::Order;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
@@ -40,6 +42,7 @@ use crate::sys::allocator::OwnThread;
 use crate::sys::process;
 use crate::threads::NOBODY_KEY;
 use dwell_signal::Cause;
+use inbox::Inbox;
 use sample::Sampler;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,8 +78,8 @@ fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Siz
     crate::context::set_recording(false);
 }
 
-/// Runs until told to stop; then drains and writes the rest.
-pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progress>) {
+/// Runs until told to stop, or the recording ends by itself; then drains and writes the rest.
+pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
     process::ask_for_early_turns();
@@ -96,10 +99,11 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
     loop {
         census.find_if_changed(setup.engine);
         let losing = mind_who_walks(setup, progress, &mut sampler);
-        let order = orders.wait(pace.wait(sampler.work.walks, losing));
+        let wait = pace.wait(sampler.work.walks, losing);
+        let order = inbox.next(copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
-            orders.looked();
+            inbox.orders.looked();
         }
         bury(&mut census, setup, progress, &mut sampler);
         let due = Instant::now() >= flush_at;
@@ -107,7 +111,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         if flushes {
             if due {
                 flush_at = Instant::now() + FLUSH;
-                keeper.run(setup, &mut census, &sampler.sampled);
+                keeper.run(setup, &mut census, &mut sampler, progress);
             }
             if order.stop {
                 let ended = setup.end_sampling();
@@ -136,13 +140,13 @@ pub fn run<R: Runtime>(setup: &Setup<R>, orders: &Orders, progress: &Arc<Progres
         }
         if order.stop {
             end(setup, &sampler, walking);
-            orders.done(&order);
+            inbox.orders.done(&order);
             return;
         }
         // The wall-clock sampler pays for what is done with looks; rounds would be made without.
         let before_ns = std::mem::replace(&mut paid_ns, spent_on_looks(&sampler, &writer));
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
-        orders.done(&order);
+        inbox.orders.done(&order);
     }
 }
 
@@ -178,7 +182,9 @@ fn take_rest<R: Runtime>(
     }
     let all = sampler.drain(progress);
     for owed in &ended.owing {
-        if owed.lives {
+        if let Some(why) = owed.unreachable {
+            sampler.add_unreached(now_ns, owed.thread, why, owed.ns, progress);
+        } else if owed.lives {
             sampler.add_owed(now_ns, owed.thread, owed.ns, progress);
         } else {
             sampler.add_ended(now_ns, owed.thread, owed.ns, progress);

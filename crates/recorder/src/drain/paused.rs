@@ -4,7 +4,7 @@ use crate::native::Tables;
 use crate::native::modules::TablesOf;
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
-use crate::sys::process;
+use crate::sys::{joined, process};
 use dwell_signal::{Cause, Engine, Vantage};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl Drop for Walking {
         self.engine.set_vantage(Vantage::Snapshot, 0);
         self.engine.end_serving(true);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            joined::join(thread);
         }
     }
 }

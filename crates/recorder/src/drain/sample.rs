@@ -24,7 +24,7 @@ use crate::sys::process;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::{FrameKind as FileKind, ThreadState};
 use dwell_signal::slots::Reason;
-use dwell_signal::{Asked, Slot};
+use dwell_signal::{Asked, Slot, Unreachable};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -481,6 +481,23 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     pub fn add_owed(&mut self, time_ns: u64, thread: u64, weight_ns: u64, progress: &Progress) {
         let whose = (thread, ThreadState::Runnable);
         self.add_without_stack(time_ns, whose, Failure::RecordingEnded, weight_ns, progress);
+    }
+
+    /// Adds CPU time of a thread that no signal reaches.
+    pub fn add_unreached(
+        &mut self,
+        time_ns: u64,
+        thread: u64,
+        why: Unreachable,
+        weight_ns: u64,
+        progress: &Progress,
+    ) {
+        let failure = match why {
+            Unreachable::Blocked => Failure::SignalBlocked,
+            Unreachable::QueueFull => Failure::SignalQueueFull,
+        };
+        let whose = (thread, ThreadState::Runnable);
+        self.add_without_stack(time_ns, whose, failure, weight_ns, progress);
     }
 
     fn add_without_stack(

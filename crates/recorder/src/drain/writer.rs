@@ -4,7 +4,7 @@ mod alive;
 mod waits;
 
 use super::account;
-use super::causes::Causes;
+use super::causes::{Causes, has_object};
 use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
 use super::describe;
@@ -342,7 +342,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
             let stack = wall
                 .stack
                 .and_then(|index| stacks.get(index as usize).copied());
-            let owner = wall.owner.map(|key| self.thread(key, sampler));
+            let is_wanted = has_object(cause);
+            let owner = wall.owner.filter(|_| is_wanted);
+            let owner = owner.map(|key| self.thread(key, sampler));
             self.chunk.wall_sample(&WallSample {
                 ticks: wall.time_ns,
                 duration_ticks: wall.duration_ns,
@@ -356,9 +358,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 owner,
                 owner_stack: wall
                     .owner_stack
+                    .filter(|_| is_wanted)
                     .and_then(|index| stacks.get(index as usize).copied())
                     .unwrap_or_default(),
-                detail: wall.detail.as_deref(),
+                detail: wall.detail.as_deref().filter(|_| is_wanted),
                 failure: wall.failure,
                 context: contexts.get(wall.context).as_ref(),
             });

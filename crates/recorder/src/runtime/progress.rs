@@ -1,5 +1,6 @@
 //! How far a recording is, and what of it is missing.
 
+use crate::limits::Limits;
 use crate::looks::shelf::Tick;
 use crate::patience::Patience;
 use dwell_signal::Cause;
@@ -35,10 +36,21 @@ pub struct Progress {
     wall: Mutex<Tick>,
     /// When the first sample was taken, on the monotonic clock; 0: there is none yet.
     pub first_sample_ns: AtomicU64,
+    /// When it ends by itself.
+    pub limits: Limits,
     trouble: Mutex<Option<String>>,
 }
 
 impl Progress {
+    /// Of a recording that begins, and ends by itself at these limits.
+    #[must_use]
+    pub fn until(limits: Limits) -> Progress {
+        Progress {
+            limits,
+            ..Progress::default()
+        }
+    }
+
     /// Notes the time of a sample, if it is the first.
     pub fn saw_first_sample(&self, time_ns: u64) {
         let first = &self.first_sample_ns;

@@ -1,16 +1,26 @@
 //! The agent's allocator: the process's `malloc`, but that a lack of memory ends the recording and
 //! not the process.
 //!
-//! Rust aborts when an allocation fails, and an allocator must not unwind. So a thread of ours that
-//! gets no memory ends the sampling, says so, and sleeps for good: the runtime then deals with its
-//! lack of memory as it would without us. On its own threads the agent allocates next to nothing.
+//! Rust aborts when an allocation fails, and an allocator must not unwind. So an allocation that
+//! fails is served from a reserve, and the drainer ends the recording in order as soon as it sees
+//! that ([`is_out`]). Only if the reserve does not do a thread of ours waits until there is memory
+//! again. Nothing waits for such a thread ([`is_waiting`]), and the process may end before.
 
+use super::reserve::Reserve;
 use dwell_signal::Engine;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The drainer, the wall sampler, and up to two that watch for the runtime, while they run.
 static OWN_THREADS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
+static RESERVE: Reserve = Reserve::new();
+/// An allocation has failed.
+static IS_OUT: AtomicBool = AtomicBool::new(false);
+/// Threads of ours that wait for memory.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Time between two tries to get some.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// See above.
 pub struct Enough;
@@ -18,7 +28,7 @@ pub struct Enough;
 #[global_allocator]
 static ALLOCATOR: Enough = Enough;
 
-/// The calling thread may be put to sleep when there is no memory; ends with the value.
+/// The calling thread may wait for memory, as no other may; ends with the value.
 pub struct OwnThread(());
 
 impl OwnThread {
@@ -34,6 +44,29 @@ impl Drop for OwnThread {
     fn drop(&mut self) {
         replace(dwell_signal::sys::gettid(), 0);
     }
+}
+
+/// Sets memory aside for when there is none, unless that was done before.
+pub fn set_aside() {
+    RESERVE.fill();
+}
+
+/// A recording begins: what failed before is forgotten.
+pub fn prepare() {
+    set_aside();
+    IS_OUT.store(false, Ordering::SeqCst);
+}
+
+/// Whether an allocation has failed since [`prepare`]: the recording is to end.
+#[must_use]
+pub fn is_out() -> bool {
+    IS_OUT.load(Ordering::SeqCst)
+}
+
+/// Whether a thread of ours waits for memory: it may do so for ever.
+#[must_use]
+pub fn is_waiting() -> bool {
+    WAITING.load(Ordering::SeqCst) != 0
 }
 
 /// Makes room for what a thread of ours will allocate next, by one system call: the C library lets
@@ -53,57 +86,99 @@ fn replace(before: i32, after: i32) {
     });
 }
 
-/// Returns only on threads that are not ours.
-#[cold]
-fn exhausted() {
+fn is_own() -> bool {
     let own = dwell_signal::sys::gettid();
-    if !OWN_THREADS
-        .iter()
-        .any(|tid| tid.load(Ordering::Relaxed) == own)
-    {
-        return;
+    (OWN_THREADS.iter()).any(|tid| tid.load(Ordering::Relaxed) == own)
+}
+
+/// Memory that `malloc` does not give; null on threads that are not ours if there is none.
+#[cold]
+fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
+    const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
+    let is_first = !IS_OUT.swap(true, Ordering::SeqCst);
+    if is_first && Engine::get().is_some_and(Engine::is_running) {
+        // SAFETY: writes bytes of a constant to standard error, which allocates nothing.
+        unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     }
+    let reserved = RESERVE.take(layout.size(), layout.align());
+    if !reserved.is_null() || !is_own() {
+        return reserved;
+    }
+    // The drainer may be this thread: nobody else ends the sampling.
     if let Some(engine) = Engine::get() {
         engine.stop();
     }
-    const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
-    // SAFETY: writes bytes of a constant to standard error; neither call allocates.
-    unsafe {
-        libc::write(2, TEXT.as_ptr().cast(), TEXT.len());
-    }
+    WAITING.fetch_add(1, Ordering::SeqCst);
     loop {
-        // SAFETY: takes nothing; returns only after a signal's handler.
-        unsafe { libc::pause() };
+        std::thread::sleep(PAUSE);
+        let mut pointer = malloc();
+        if pointer.is_null() {
+            pointer = RESERVE.take(layout.size(), layout.align());
+        }
+        if !pointer.is_null() {
+            WAITING.fetch_sub(1, Ordering::SeqCst);
+            return pointer;
+        }
     }
 }
 
-fn checked(pointer: *mut u8) -> *mut u8 {
-    if pointer.is_null() {
-        exhausted();
+/// What `malloc` gives, or else we have.
+fn some(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
+    let pointer = malloc();
+    match pointer.is_null() {
+        true => without_malloc(layout, malloc),
+        false => pointer,
     }
-    pointer
 }
 
-// SAFETY: every call goes to the system's allocator with the caller's arguments, which the callers
-// of these methods have promised to be what that allocator asks for too (both are `GlobalAlloc`),
-// and its answer comes back unchanged, or never.
+// SAFETY: calls go to the system's allocator with the caller's arguments, which the callers of
+// these methods have promised to be what that allocator asks for too (both are `GlobalAlloc`), and
+// its answers come back unchanged. Where it has none the reserve gives a block of the size and
+// alignment of the layout, which is recognised by its address and never shown to the system's.
 unsafe impl GlobalAlloc for Enough {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the same contract, see above.
-        checked(unsafe { System.alloc(layout) })
+        some(layout, || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the same contract, see above.
-        checked(unsafe { System.alloc_zeroed(layout) })
+        let pointer = some(layout, || unsafe { System.alloc_zeroed(layout) });
+        if RESERVE.has(pointer) {
+            // SAFETY: a block of at least this size, which is the caller's now.
+            unsafe { pointer.write_bytes(0, layout.size()) };
+        }
+        pointer
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the same contract, see above.
-        checked(unsafe { System.realloc(pointer, layout, size) })
+        if !RESERVE.has(pointer) {
+            // SAFETY: the same contract, see above; a block that stays as it was if this fails.
+            let moved = unsafe { System.realloc(pointer, layout, size) };
+            if !moved.is_null() {
+                return moved;
+            }
+        }
+        // SAFETY: the caller promises a size that makes a layout, and no other size than 0.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // SAFETY: the new size is not 0; both blocks have the bytes that are copied, and are two,
+        // as one is still in use; the old one is given up by this call.
+        unsafe {
+            let moved = self.alloc(wanted);
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if RESERVE.has(pointer) {
+            // SAFETY: it came from there with this layout, and the caller gives it up.
+            unsafe { RESERVE.give(pointer, layout.size(), layout.align()) };
+            return;
+        }
         // SAFETY: the same contract, see above.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -1,5 +1,6 @@
 //! The dynamic loader: exported symbols of a library, and whether libraries came or went.
 
+use super::joined;
 use std::ffi::{CStr, c_int, c_void};
 
 /// How many libraries were loaded and unloaded since the process began.
@@ -62,7 +63,7 @@ pub fn thread_local_blocks() -> Vec<Block> {
         });
     asked
         .ok()
-        .and_then(|thread| thread.join().ok())
+        .and_then(|thread| joined::value_within(thread, joined::LIMIT))
         .unwrap_or_default()
 }
 

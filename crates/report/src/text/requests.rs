@@ -8,7 +8,7 @@ use dwell_profile::{
 };
 
 use super::{COLUMNS, Report};
-use crate::number::{count, duration, percent};
+use crate::number::{a_second, count, duration, percent};
 use crate::plain::shortened;
 
 /// Rows of the table of endpoints.
@@ -24,16 +24,12 @@ impl Report<'_> {
         let mut rows: Vec<_> = profile.latencies().into_iter().collect();
         rows.sort_by_key(|(_, latencies)| std::cmp::Reverse(latencies.requests));
         if !rows.is_empty() {
-            let seconds = profile.info().duration_ns as f64 / 1e9;
             self.raw("");
             self.raw("Requests by endpoint");
             self.raw("  requests  a second       p50       p95       p99   longest  endpoint");
             for (endpoint, latencies) in rows.iter().take(ENDPOINT_ROWS) {
                 let at = |percent| duration(latencies.percentile_ns(percent));
-                let rate = match seconds > 0.0 {
-                    true => format!("{:.1}", latencies.requests as f64 / seconds),
-                    false => String::new(),
-                };
+                let rate = a_second(latencies.requests, profile.info().duration_ns);
                 let head = format!(
                     "{:>10} {rate:>9} {:>9} {:>9} {:>9} {:>9}  ",
                     count(latencies.requests),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dwell_profile::{Lack, Profile, Recorder, Safepoint, WallFilter, Weight, group_of};
 
 use super::{COLUMNS, Report};
-use crate::number::{count, duration, percent};
+use crate::number::{a_second, count, duration, percent};
 use crate::plain::{plain, shortened};
 use crate::remedies::{Loop, Why, advice};
 
@@ -79,13 +79,19 @@ impl Report<'_> {
         let reaching = sum(|stop| stop.reaching_ns);
         let longest = stops.iter().filter(|stop| stop.count == 1);
         let longest = longest.map(|stop| stop.reaching_ns).max().unwrap_or(0);
-        let elapsed = self.profile.info().duration_ns.max(1) as f64;
+        let elapsed_ns = self.profile.info().duration_ns;
         let all = sum(Safepoint::duration_ns);
+        let share = match all <= elapsed_ns {
+            true => {
+                let share = percent(all as f64 / elapsed_ns.max(1) as f64);
+                format!(" ({share} of the time)")
+            }
+            false => String::new(),
+        };
         let text = format!(
-            "{}, {} ({} of the time), of it {} to reach them, {} at most",
+            "{}, {}{share}, of it {} to reach them, {} at most",
             count(number),
             duration(all),
-            percent(all as f64 / elapsed),
             duration(reaching),
             duration(longest)
         );
@@ -199,7 +205,7 @@ impl Report<'_> {
             all.fold(0, u64::saturating_add)
         };
         rows.sort_by_key(|(_, stops)| std::cmp::Reverse(sum(stops)));
-        let seconds = (self.profile.info().duration_ns as f64 / 1e9).max(1e-9);
+        let duration_ns = self.profile.info().duration_ns;
         self.raw("");
         self.raw("Safepoints by operation (time to reach them; time at them)");
         self.raw(
@@ -215,9 +221,9 @@ impl Report<'_> {
             let reach = each(|stop| stop.reaching_ns);
             let at = each(|stop| stop.operation_ns);
             let head = format!(
-                "{:>9} {:>5.1} {:>11} {:>8} {:>8} {:>9} {:>8} {:>8}  ",
+                "{:>9} {:>5} {:>11} {:>8} {:>8} {:>9} {:>8} {:>8}  ",
                 count(number),
-                number as f64 / seconds,
+                a_second(number, duration_ns),
                 reach[0],
                 reach[1],
                 reach[2],

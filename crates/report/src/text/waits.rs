@@ -14,12 +14,25 @@ use super::{COLUMNS, Report};
 use crate::number::{count, duration, percent};
 use crate::plain::{columns, shortened};
 
-/// Rows of the table of groups, and the width of a name there.
+/// Rows of the table of groups, and the width of a name there, or as much as names need to differ.
 const GROUP_ROWS: usize = 15;
 const NAME_COLUMNS: usize = 24;
+const NAME_COLUMNS_MAX: usize = 40;
 /// Rows of the table of places.
 const PLACE_ROWS: usize = 15;
 const RUNNING: &str = "running";
+
+/// The width at which no two of these names look alike, if there is one.
+fn columns_that_differ(names: &[&str]) -> usize {
+    let differ = |columns: &usize| {
+        let mut shown: Vec<_> = names.iter().map(|name| shortened(name, *columns)).collect();
+        shown.sort_unstable();
+        shown.windows(2).all(|two| two[0] != two[1])
+    };
+    (NAME_COLUMNS..NAME_COLUMNS_MAX)
+        .find(differ)
+        .unwrap_or(NAME_COLUMNS_MAX)
+}
 
 impl Report<'_> {
     /// Wall time of threads of the runtime.
@@ -104,11 +117,14 @@ impl Report<'_> {
         self.raw("");
         self.raw(title);
         self.raw(head);
-        for (name, (weight, causes)) in rows.iter().take(GROUP_ROWS) {
+        let shown = rows.iter().take(GROUP_ROWS);
+        let names: Vec<&str> = shown.clone().map(|(name, _)| &name[..]).collect();
+        let name_columns = columns_that_differ(&names);
+        for (name, (weight, causes)) in shown {
             let mut causes: Vec<_> = causes.iter().collect();
             causes.sort_by_key(|(_, weight)| std::cmp::Reverse(weight.sum));
             let head = row_head(weight, all);
-            let mut text = shortened(name, NAME_COLUMNS);
+            let mut text = shortened(name, name_columns);
             for (place, (cause, part)) in causes.iter().enumerate() {
                 let divider = if place == 0 { ": " } else { ", " };
                 let next = format!("{divider}{cause} {}", percent(part.share(weight)));
@@ -241,6 +257,27 @@ mod tests {
             35,
         );
         assert_eq!(peer, "socket: Client.read, 127.0.0.1:80");
+    }
+
+    #[test]
+    fn names_of_groups_are_as_wide_as_they_need_to_differ() {
+        use crate::plain::shortened;
+        use crate::text::waits::columns_that_differ;
+
+        assert_eq!(
+            columns_that_differ(&["main", "a-name-that-is-longer-than-this-*"]),
+            24
+        );
+        assert_eq!(columns_that_differ(&["same", "same"]), 40);
+        let alike = [
+            "data-plane-network-0-Plain-thread-*",
+            "data-plane-network-1-Plain-thread-*",
+        ];
+        let columns = columns_that_differ(&alike);
+        let shown = |columns| alike.map(|name| shortened(name, columns));
+        assert!((25..40).contains(&columns), "{columns}");
+        assert_eq!(shown(columns - 1)[0], shown(columns - 1)[1]);
+        assert_ne!(shown(columns)[0], shown(columns)[1]);
     }
 
     /// Workers at a monitor for 0.75 s, running for 0.25 s, idle for 4 s, and a thread of the JVM.

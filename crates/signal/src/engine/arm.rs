@@ -200,13 +200,19 @@ impl Engine {
         (origin_ns, salt): (u64, u64),
         now_ns: u64,
     ) {
+        let plan = self.set_plan(guard, (origin_ns, salt));
+        self.rearm(guard, now_ns, plan.wake_up_ns(now_ns));
+    }
+
+    /// The same without a signal.
+    pub(super) fn set_plan(&self, guard: &mut Guard<'_>, (origin_ns, salt): (u64, u64)) -> Plan {
         let record = guard.record();
         let starts = self.starts.load(Ordering::Relaxed);
         let seed = record.seed.load(Ordering::Relaxed) ^ starts ^ salt;
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
-            KERNEL => unsignalled::plan(now_ns),
+            KERNEL => unsignalled::plan(origin_ns),
             // A CPU timer is set for a moment each time, at no price: it comes with a tick.
             _ => Plan::new(seed, interval_ns, origin_ns),
         };
@@ -219,7 +225,7 @@ impl Engine {
             .next_due_ns
             .store(plan.next_point_ns(), Ordering::Relaxed);
         record.armed.store(true, Ordering::Relaxed);
-        self.rearm(guard, now_ns, plan.wake_up_ns(now_ns));
+        plan
     }
 
     fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {

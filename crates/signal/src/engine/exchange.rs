@@ -28,7 +28,8 @@ impl Engine {
     /// # Errors
     /// The kernel's, if it refuses a timer: the thread keeps its event, and has no ring any more.
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
-        if record.exchange.needs_event.load(Ordering::Relaxed) {
+        let needs_event = record.exchange.needs_event.load(Ordering::Relaxed);
+        if needs_event || record.unreachable().is_some() {
             return Ok(false);
         }
         let had_ring = self.leave_ring(record);

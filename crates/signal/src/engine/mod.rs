@@ -12,6 +12,7 @@ mod period;
 pub(crate) mod ring;
 mod rings;
 mod turns;
+mod unreachable;
 mod unsignalled;
 mod walk_on_request;
 
@@ -19,6 +20,7 @@ pub(crate) use arm::Sender;
 pub use arm::Stop;
 pub use perf::{PerfLevel, perf_hangs, perf_permitted};
 pub use turns::Turns;
+pub use unreachable::Unreachable;
 
 use crate::arch;
 use crate::config::{Config, EngineKind, Words};

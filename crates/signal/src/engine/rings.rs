@@ -9,6 +9,7 @@
 use crate::counters::Cause;
 use crate::engine::Engine;
 use crate::engine::turns;
+use crate::engine::unreachable;
 use crate::engine::unsignalled::{self, FEW_BYTES};
 use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::slots::{Reason, Slot, SlotHeader};
@@ -143,6 +144,9 @@ impl Engine {
     /// The same from now on, for the calling thread, whose record this is.
     pub fn must_signal_now(&'static self, record: &'static ThreadRecord) {
         self.must_signal(record);
+        if record.unreachable().is_some() {
+            return;
+        }
         // Who is just giving it a ring has the record, or will see that.
         if let Some(mut guard) = record.lock() {
             self.take_back(&mut guard);
@@ -162,6 +166,13 @@ impl Engine {
                 && let Some(mut guard) = record.try_lock()
             {
                 let pumped = unsignalled::pump(self, &guard, true);
+                if record.unreachable().is_some() {
+                    if pumped.is_cut && unreachable::needs_larger(record) {
+                        self.take_back(&mut guard);
+                    }
+                    self.unlock(guard);
+                    continue;
+                }
                 let may_have_more = pumped.is_cut
                     && record
                         .kernel_bytes
@@ -222,10 +233,7 @@ impl Engine {
         match self.give_ring(record) {
             Ok(true) => {}
             Ok(false) => self.rings.give_back(index),
-            Err(error) => {
-                self.rings.give_back(index);
-                self.rings.refused(error);
-            }
+            Err(error) => self.rings_refused_for(record, error),
         }
     }
 
@@ -251,6 +259,17 @@ impl Engine {
         }
     }
 
+    /// Whether there is a ring for this thread; it has it then.
+    pub(super) fn rings_take(&self, record: &ThreadRecord) -> bool {
+        self.rings.take(record.index())
+    }
+
+    /// The kernel has refused the ring of this thread.
+    pub(super) fn rings_refused_for(&self, record: &ThreadRecord, error: Errno) {
+        self.rings.give_back(record.index());
+        self.rings.refused(error);
+    }
+
     /// From signals to a ring, if the thread is signalled and nobody has said meanwhile that it has
     /// to be.
     fn give_ring(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
@@ -271,7 +290,7 @@ impl Engine {
 
     /// Its windows are taken whole: what the last one has taken of the time to come is not counted
     /// again, and what was used since is carried.
-    fn leave_signals(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+    pub(super) fn leave_signals(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let now_ns = sys::cpu_ns_of(record.tid())?;
         let taken_ns = guard.inner().plan.taken_to_ns();

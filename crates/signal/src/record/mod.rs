@@ -125,6 +125,10 @@ pub struct ThreadRecord {
     pub(crate) exchange: Exchange,
     /// Samples by signals in a row for which none was needed.
     pub(crate) plain: AtomicU32,
+    /// Why no signal reaches it, as a number; 0: one does.
+    pub(crate) unreachable: AtomicU32,
+    /// The kernel gives no larger ring than a small one.
+    pub(crate) has_small_ring: AtomicBool,
     /// The event whose samples the kernel copies, its ring, ...
     pub(crate) kernel_fd: AtomicI32,
     pub(crate) kernel_ring: AtomicUsize,
@@ -330,6 +334,8 @@ impl ThreadRecord {
         self.timer_id.store(-1, Ordering::Relaxed);
         self.exchange.reset();
         self.plain.store(0, Ordering::Relaxed);
+        self.unreachable.store(0, Ordering::Relaxed);
+        self.has_small_ring.store(false, Ordering::Relaxed);
         self.kernel_stack_hi.store(0, Ordering::Relaxed);
         self.kernel_bytes.store(0, Ordering::Relaxed);
         self.kernel_fd.store(-1, Ordering::Relaxed);

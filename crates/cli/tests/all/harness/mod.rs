@@ -79,7 +79,14 @@ impl Place {
 
     /// Starts it; the test goes on once it said `line` on standard error.
     pub fn dwell_until(&self, args: &[&str], line: &str) -> Child {
-        let mut child = self.command(args).spawn().unwrap();
+        self.started_until(&mut self.command(args), line)
+    }
+
+    /// The same for a command that starts it.
+    pub fn started_until(&self, command: &mut Command, line: &str) -> Child {
+        command.current_dir(&self.dir).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         wait_for(&mut stderr, line);
         // Keeps reading, so that the command never waits for us.

@@ -1,0 +1,123 @@
+//! Finds out why threads do not answer signals. One that blocks the signal never will, and where no
+//! more signals can be queued nobody does: then the kernel copies their stacks, if it can, and else
+//! their CPU time is reported with the reason.
+
+use crate::sys::task::TaskFiles;
+use dwell_signal::{Engine, EngineKind, ThreadRecord, Unreachable};
+
+/// Threads whose files are read in one look, at most: each costs some tens of microseconds.
+const ASKED_MAX: usize = 64;
+/// Of threads that are known to be unreachable it is asked in one of so many looks whether they
+/// still are.
+const AGAIN: u32 = 8;
+/// Enough of `/proc/self/task/TID/status`.
+const STATUS_BYTES: usize = 4096;
+
+/// What was found out so far.
+pub struct Silent {
+    files: TaskFiles,
+    looks: u32,
+}
+
+impl Default for Silent {
+    fn default() -> Self {
+        Silent {
+            files: TaskFiles::open(),
+            looks: 0,
+        }
+    }
+}
+
+/// The value of a line of a thread's status (proc_pid_status(5)).
+fn line<'t>(status: &'t str, key: &str) -> Option<&'t str> {
+    let mut lines = status.lines();
+    lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(str::trim))
+}
+
+/// Why `signal` does not reach the thread that has this status. A timer's signal needs no room: it
+/// was set aside when the timer was made.
+fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
+    let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
+    let blocked = u64::from_str_radix(line(status, "SigBlk")?, 16).ok()?;
+    if blocked.checked_shr(bit)? & 1 == 1 {
+        return Some(Unreachable::Blocked);
+    }
+    let (queued, room) = line(status, "SigQ")?.split_once('/')?;
+    let (queued, room): (u64, u64) = (queued.parse().ok()?, room.parse().ok()?);
+    (needs_room && queued >= room).then_some(Unreachable::QueueFull)
+}
+
+impl Silent {
+    /// Looks at threads that have not answered. Reports CPU time, in ns, that no sample stands for.
+    pub fn look(
+        &mut self,
+        engine: &'static Engine,
+        mut report: impl FnMut(&ThreadRecord, Unreachable, u64),
+    ) {
+        self.looks = self.looks.wrapping_add(1);
+        let asks_again = self.looks.is_multiple_of(AGAIN);
+        let silent = engine
+            .live_records()
+            .filter(|record| record.is_silent() || record.unreachable().is_some());
+        let mut asked = 0;
+        for record in silent {
+            let known = record.unreachable().filter(|_| !asks_again);
+            let found = match known {
+                Some(why) => Some(why),
+                None if asked == ASKED_MAX => record.unreachable(),
+                None => {
+                    asked += 1;
+                    self.ask(engine, record)
+                }
+            };
+            match found {
+                Some(why) => match engine.set_unreachable(record, why) {
+                    0 => {}
+                    owed_ns => report(record, why, owed_ns),
+                },
+                None => record.set_reachable(),
+            }
+        }
+    }
+
+    fn ask(&self, engine: &Engine, record: &ThreadRecord) -> Option<Unreachable> {
+        let mut buffer = [0; STATUS_BYTES];
+        let status = self.files.read(record.tid(), "status", &mut buffer)?;
+        let needs_room = engine.kind() != EngineKind::Timer;
+        why(
+            std::str::from_utf8(status).ok()?,
+            engine.signal(),
+            needs_room,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(queue: &str, blocked: &str) -> String {
+        format!("Name:\tx\nSigQ:\t{queue}\nShdPnd:\t0\nSigBlk:\t{blocked}\nSigIgn:\t0\n")
+    }
+
+    #[test]
+    fn blocked_signals_are_found_by_their_bit() {
+        let of = |blocked: &str, signal| why(&status("0/100", blocked), signal, true);
+        assert_eq!(of("0000000000000000", 40), None);
+        assert_eq!(of("0000008000000000", 40), Some(Unreachable::Blocked));
+        assert_eq!(of("0000008000000000", 41), None);
+        assert_eq!(of("fffffffe7ffbfeff", 64), Some(Unreachable::Blocked));
+        assert_eq!(of("nonsense", 40), None);
+        assert_eq!(of("0000008000000000", 0), None);
+    }
+
+    #[test]
+    fn queue_without_room_is_found_where_room_is_needed() {
+        let of = |queue: &str, needs_room| why(&status(queue, "0"), 40, needs_room);
+        assert_eq!(of("0/0", true), Some(Unreachable::QueueFull));
+        assert_eq!(of("7/7", true), Some(Unreachable::QueueFull));
+        assert_eq!(of("6/7", true), None);
+        assert_eq!(of("7/7", false), None);
+        assert_eq!(why("", 40, true), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! The threads that sample for a recording besides its drainer. Whoever ends the recording ends
+//! them: the session, or the drainer where the recording ends by itself.
+
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Setup;
+use crate::runtime::{Runtime, Watch};
+use crate::wall::WallSampler;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+struct State<R: Runtime> {
+    wall: Option<WallSampler>,
+    watch: Option<R::Watch>,
+    is_over: bool,
+}
+
+/// The wall-clock sampler, and what the runtime watches.
+pub struct Helpers<R: Runtime>(Mutex<State<R>>);
+
+impl<R: Runtime> Helpers<R> {
+    /// None yet.
+    #[must_use]
+    pub fn none() -> Helpers<R> {
+        Helpers(Mutex::new(State {
+            wall: None,
+            watch: None,
+            is_over: false,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts them, unless the recording is over already.
+    pub fn start(&self, setup: &Arc<Setup<R>>, progress: &Arc<Progress>) {
+        let mut state = self.state();
+        if !state.is_over {
+            state.wall = WallSampler::start(setup, progress);
+            state.watch = R::Watch::start(setup, progress);
+        }
+    }
+
+    /// Ends them, and lets none be started; what they have seen is on the shelves then. While one
+    /// thread does so another does not wait for it.
+    pub fn end(&self, setup: &Setup<R>) {
+        let (wall, watch) = {
+            let mut state = self.state();
+            state.is_over = true;
+            (state.wall.take(), state.watch.take())
+        };
+        if let Some(wall) = wall {
+            wall.end(setup);
+        }
+        if let Some(watch) = watch {
+            watch.end();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Waiting for threads of ours to end, but not for ever: a thread that has no memory, or that waits
+//! for something of the process's, must not keep a command or the end of the process waiting.
+
+use super::allocator;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A thread that has been asked to end does so within a few ms.
+pub const LIMIT: Duration = Duration::from_secs(2);
+/// Time between two looks, at first and at most.
+const PAUSE: Duration = Duration::from_micros(100);
+const PAUSE_MAX: Duration = Duration::from_millis(5);
+
+/// Waits until `thread` has ended, at most for `limit`, and returns what it returned; `None`: it
+/// has panicked, or has not ended and goes on by itself.
+pub fn value_within<T>(thread: JoinHandle<T>, limit: Duration) -> Option<T> {
+    let until = Instant::now() + limit;
+    let mut pause = PAUSE;
+    while !thread.is_finished() {
+        if Instant::now() >= until || allocator::is_waiting() {
+            return None;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    thread.join().ok()
+}
+
+/// Waits until `thread` has ended, for the usual time.
+pub fn join(thread: JoinHandle<()>) {
+    let _ = value_within(thread, LIMIT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn join_waits_for_an_end_but_not_for_ever() {
+        let (end, waits) = channel::<()>();
+        let thread = std::thread::spawn(move || waits.recv());
+        assert!(value_within(thread, Duration::from_millis(20)).is_none());
+        drop(end);
+        let thread = std::thread::spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            7
+        });
+        assert_eq!(value_within(thread, Duration::from_secs(60)), Some(7));
+    }
+}
