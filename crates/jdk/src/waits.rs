@@ -61,6 +61,13 @@ const FUNCTIONS: &[(&str, Cause)] = &[
     ("7Threads10destroy_vm", Cause::IdlePool),
     ("12CompileQueue3get", Cause::IdlePool),
     ("14NMethodSweeper12sweeper_loop", Cause::IdlePool),
+    // Locks of the JVM's own, whatever for: if that is known it is one of these above.
+    ("5Mutex14lock_contended", Cause::VmLock),
+    ("13PlatformMutex4lock", Cause::VmLock),
+    // JDK 8 to 13.
+    ("7Monitor5ILock", Cause::VmLock),
+    // Who starts a thread waits until that is there.
+    ("2os13create_thread", Cause::VmLock),
 ];
 
 /// Methods whose name determines the cause of a wait.
@@ -298,6 +305,9 @@ mod tests {
             ("_ZN14NMethodSweeper12sweeper_loopEv", "idle-pool"),
             ("_ZN20SafepointSynchronize5blockEP10JavaThread", "safepoint"),
             ("_ZN16LinuxWaitBarrier4waitEi", "safepoint"),
+            ("_ZN5Mutex14lock_contendedEP6Thread", "vm-lock"),
+            ("_ZN7Monitor5ILockEP6Thread", "vm-lock"),
+            ("_ZN2os13create_threadEP6ThreadNS_10ThreadTypeEm", "vm-lock"),
             ("_ZN8VMThread7executeEP12VM_Operation", "safepoint"),
             (
                 "_ZN9Handshake7executeEP16HandshakeClosureP10JavaThread",

@@ -34,6 +34,8 @@ pub enum Cause {
     ClassInit,
     /// For code that is being compiled.
     JitWait,
+    /// For a lock of the runtime's own, or a thread that is just being made.
+    VmLock,
     /// A worker of a pool without work.
     IdlePool,
     /// The cause could not be found.
@@ -42,7 +44,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order in which reports show them.
-    pub const ALL: [Cause; 17] = [
+    pub const ALL: [Cause; 18] = [
         Cause::Running,
         Cause::Runnable,
         Cause::Throttled,
@@ -58,6 +60,7 @@ impl Cause {
         Cause::GcStall,
         Cause::ClassInit,
         Cause::JitWait,
+        Cause::VmLock,
         Cause::IdlePool,
         Cause::Unknown,
     ];
@@ -81,6 +84,7 @@ impl Cause {
             Cause::GcStall => "gc-stall",
             Cause::ClassInit => "class-init",
             Cause::JitWait => "jit-wait",
+            Cause::VmLock => "vm-lock",
             Cause::IdlePool => "idle-pool",
             Cause::Unknown => "unknown",
         }

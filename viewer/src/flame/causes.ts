@@ -18,6 +18,7 @@ const LIGHT: Readonly<Record<string, string>> = {
   'gc-stall': '#c84a00',
   'class-init': '#0fa3a3',
   'jit-wait': '#0b6e75',
+  'vm-lock': '#b8860b',
   'idle-pool': '#d9dde3',
 };
 const OTHER = '#8f96a1';
@@ -65,6 +66,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'gc-stall': 'waiting for a collection to free memory',
   'class-init': 'waiting for a class to be initialised',
   'jit-wait': 'waiting for the compiler',
+  'vm-lock': 'waiting for a lock of the JVM itself',
   'idle-pool': 'idle pool thread',
   unknown: 'inside the runtime, reason unknown',
 };

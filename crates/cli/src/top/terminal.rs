@@ -235,7 +235,7 @@ fn style(ink: Ink, colours: bool) -> Style {
             Cause::Runnable | Cause::Throttled => Color::Yellow,
             Cause::Monitor | Cause::Lock | Cause::ClassInit => Color::Red,
             Cause::Socket | Cause::File | Cause::PageFault => Color::Cyan,
-            Cause::Stopped | Cause::GcStall | Cause::JitWait => Color::Magenta,
+            Cause::Stopped | Cause::GcStall | Cause::JitWait | Cause::VmLock => Color::Magenta,
             _ => Color::Reset,
         }),
     }

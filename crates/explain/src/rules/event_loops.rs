@@ -97,7 +97,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 
 /// What a loop must never wait for; a stop of all threads is not its own fault.
 fn is_blocking(cause: &str) -> bool {
-    is_wait(cause) && !matches!(cause, "safepoint" | "gc-stall" | "unknown" | "page-fault")
+    is_wait(cause)
+        && !matches!(
+            cause,
+            "safepoint" | "gc-stall" | "vm-lock" | "unknown" | "page-fault"
+        )
 }
 
 fn finding(

@@ -41,6 +41,7 @@ pub fn has_object(cause: Cause) -> bool {
         Cause::Unknown
             | Cause::GcStall
             | Cause::JitWait
+            | Cause::VmLock
             | Cause::ClassInit
             | Cause::Stopped
             | Cause::PageFault

@@ -128,7 +128,7 @@ impl WallSampler {
     /// Ends it; everything it has seen is on the shelf then.
     pub fn end<R: Runtime>(self, setup: &Setup<R>) {
         self.stop.ask();
-        let _ = self.thread.join();
+        crate::sys::joined::join(self.thread);
         setup.recorder.registry.unwatch();
     }
 }
