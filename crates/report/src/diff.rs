@@ -1,6 +1,6 @@
 //! Two recordings compared, as text, as JSON, and as stacks with two numbers.
 
-mod limits;
+mod growth_limits;
 mod markdown;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::latencies;
 use crate::number::{count, duration};
 use crate::plain::{plain, shortened};
 use crate::unread::{self, unread_words};
-pub use limits::{Limit, Limited, Outcome, Verdict};
+pub use growth_limits::{Limit, Limited, Outcome, Verdict};
 
 /// The widest line.
 const COLUMNS: usize = 100;

@@ -142,7 +142,7 @@ fn code(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::compared;
-    use super::super::limits::{Limit, Limited};
+    use super::super::growth_limits::{Limit, Limited};
     use super::super::tests::{pair, sample};
     use super::*;
     use dwell_profile::diff::Per;
