@@ -37,7 +37,7 @@ impl<W> Run<W> {
 
 /// An open run is reported after so long, so that a recording that breaks off has it, and then
 /// after ever longer times: ten thousand idle threads must not fill a disk.
-const HELD_NS: [u64; 4] = [2_000_000_000, 8_000_000_000, 30_000_000_000, 60_000_000_000];
+const HELD_NS: [u64; 4] = [1_000_000_000, 4_000_000_000, 16_000_000_000, 60_000_000_000];
 
 /// How long piece `stage` of a run is held back before it is reported, in ns.
 #[must_use]

@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 const CALM_TICKS: u16 = 50;
 /// Every so many ticks all open runs are checked for being due.
 const SWEEP_TICKS: u32 = 32;
-/// No class.
+/// No class, and the class of a thread that runs.
 const NONE: u8 = u8::MAX;
+const RUNS: u8 = NONE - 1;
 
 /// A tick: a random moment in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,6 +208,14 @@ impl<W: Clone> WallClock<W> {
     pub fn is_calm(&self, id: u32) -> bool {
         let hot = self.hot.get(id as usize);
         hot.is_some_and(|hot| hot.kind() == Kind::Calm)
+    }
+
+    /// Whether the last read of a thread has found it running.
+    #[must_use]
+    pub fn runs(&self, id: u32) -> bool {
+        self.hot
+            .get(id as usize)
+            .is_some_and(|hot| hot.class == RUNS)
     }
 
     /// Threads that are lively, and threads that are calm.
@@ -406,7 +415,7 @@ impl<W: Clone> WallClock<W> {
         cold.work = Some(work);
         let (before, kind) = (hot.class, hot.kind());
         if fingerprint.runs() {
-            hot.class = NONE - 1;
+            hot.class = RUNS;
             hot.is_labelled = true;
             hot.has_claim = false;
         } else {

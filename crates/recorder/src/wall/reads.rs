@@ -192,7 +192,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let now_ns = self.clock.now_ns();
         let passed_ns = now_ns.saturating_sub(known.scheduled_ns);
         // How often it is switched is known after two accounts.
-        let period_ns = match self.clock.is_calm(id) && known.switches > 0.0 {
+        let is_still = self.clock.is_calm(id) && !self.clock.runs(id);
+        let period_ns = match is_still && known.switches > 0.0 {
             true => SCHEDULE_CALM_NS,
             false => SCHEDULE_NS,
         };
