@@ -4,7 +4,7 @@ use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
 use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
-use crate::labels::{Label, Labelled, Places, UNSAMPLED};
+use crate::labels::{Label, Labelled, Places, Shown, UNSAMPLED};
 use crate::purse::Purse;
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
@@ -65,6 +65,8 @@ struct Hot {
     stage: u8,
     is_live: bool,
     is_labelled: bool,
+    /// Whether the last sample of the class has found the thread running.
+    shows_run: bool,
     has_claim: bool,
     is_queued: bool,
 }
@@ -86,6 +88,7 @@ impl Default for Hot {
             stage: 0,
             is_live: false,
             is_labelled: false,
+            shows_run: false,
             has_claim: false,
             is_queued: false,
         }
@@ -98,6 +101,13 @@ impl Hot {
             true => Kind::Lively,
             false => Kind::Calm,
         }
+    }
+
+    /// What the last sample of its class has shown.
+    fn set_label(&mut self, label: Option<Label>) {
+        self.is_labelled = label.is_some();
+        self.shows_run = label.is_some_and(|label| label.shown == Shown::Run);
+        self.has_claim = label.is_some_and(|label| label.has_claim);
     }
 
     /// Adds a read to the open run. `is_known`: the thread was there all of that time, so there is
@@ -319,6 +329,10 @@ impl<W: Clone> WallClock<W> {
 
     /// The thread has not run since its last read.
     pub fn stays(&mut self, id: u32) {
+        // It waits, whatever the last sample of its fingerprint has shown.
+        if self.hot.get(id as usize).is_some_and(|hot| hot.shows_run) {
+            self.unlabel(id);
+        }
         let Some((weight_ns, ticks)) = self.next_block(id) else {
             return;
         };
@@ -416,13 +430,11 @@ impl<W: Clone> WallClock<W> {
         let (before, kind) = (hot.class, hot.kind());
         if fingerprint.runs() {
             hot.class = RUNS;
-            hot.is_labelled = true;
-            hot.has_claim = false;
+            (hot.is_labelled, hot.shows_run, hot.has_claim) = (true, false, false);
         } else {
             hot.class = cold.places.enter(fingerprint, number);
             let label = cold.places.label(hot.class);
-            hot.is_labelled = label.is_some();
-            hot.has_claim = label.is_some_and(|label| label.has_claim);
+            hot.set_label(label);
         }
         let (rest, class) = (cold.places.take_rest(), UNSAMPLED);
         self.ended
@@ -503,7 +515,7 @@ impl<W: Clone> WallClock<W> {
             self.cold.get_mut(id as usize),
         ) {
             cold.places.forget(hot.class);
-            (hot.is_labelled, hot.has_claim) = (false, false);
+            hot.set_label(None);
         }
     }
 
@@ -532,7 +544,7 @@ impl<W: Clone> WallClock<W> {
         if let Some(hot) = self.hot.get_mut(id as usize)
             && hot.class == labelled.class
         {
-            (hot.is_labelled, hot.has_claim) = (true, label.has_claim);
+            hot.set_label(Some(label));
         }
         labelled
     }
@@ -555,7 +567,7 @@ impl<W: Clone> WallClock<W> {
             .get_mut(id as usize)
             .filter(|hot| hot.class == class)
         {
-            (hot.is_labelled, hot.has_claim) = (false, false);
+            hot.set_label(None);
         }
     }
 
@@ -705,3 +717,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

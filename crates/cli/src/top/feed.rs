@@ -271,7 +271,7 @@ fn newest(ring: &Ring) -> Option<Newest> {
     let lived = lived.collect();
     let recent = ring.newest();
     Some(Newest {
-        profile: Profile::from_recording(recording),
+        profile: Profile::as_recorded(recording),
         recent: recent.and_then(|bytes| crate::recording::parsed(&bytes).ok()),
         lived,
     })

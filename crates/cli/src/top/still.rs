@@ -1,6 +1,6 @@
-//! Threads that are known to wait still. A wait is written once it has lasted a second, and from
-//! then on once a minute, so of a thread without news the file says only where it was last: there
-//! it is, or it would have been written that it has left. Pure.
+//! Threads that still wait. A wait is written once it has lasted a second, and then ever less often,
+//! down to once a minute. So of a thread without news the file says only where it was last. There it
+//! is, or another place would have been written. Pure.
 
 use super::window::Time;
 use dwell_profile::{Extent, Look, Profile, Window};
@@ -38,11 +38,10 @@ impl Lived {
 struct Last {
     /// Its last wait, as a place in the profile's looks.
     look: Option<usize>,
-    /// When that was over, as far as it is written.
+    /// When that was over, as far as it is written. It goes on also if the thread has run for a
+    /// moment since.
     waited_ns: u64,
-    /// When anything was seen of it.
-    seen_ns: u64,
-    /// What it ran in the window since then.
+    /// Time in the window since then in which it ran or was runnable.
     ran_ns: u64,
 }
 
@@ -69,8 +68,8 @@ pub fn waits(
             continue;
         };
         let since = Extent {
-            time_ns: last.seen_ns,
-            duration_ns: window.to_ns.saturating_sub(last.seen_ns),
+            time_ns: last.waited_ns,
+            duration_ns: window.to_ns.saturating_sub(last.waited_ns),
         };
         let rest_ns = window.overlap(since).map_or(0, |it| it.duration_ns);
         let rest_ns = rest_ns.saturating_sub(last.ran_ns);
@@ -104,23 +103,26 @@ fn stands_for(look: &Look) -> f64 {
 
 fn last_of_threads(profile: &Profile, window: &Window) -> HashMap<u32, Last> {
     let mut threads: HashMap<u32, Last> = HashMap::new();
+    let is_wait = |look: &Look| !NO_WAITS.contains(&profile.names().text(look.cause));
     for (place, look) in profile.looks().iter().enumerate() {
         let (last, end_ns) = (
             threads.entry(look.thread).or_default(),
             look.extent().end_ns(),
         );
-        last.seen_ns = last.seen_ns.max(end_ns);
-        let is_wait = !NO_WAITS.contains(&profile.names().text(look.cause));
-        if is_wait && (last.look.is_none() || end_ns >= last.waited_ns) {
+        if is_wait(look) && (last.look.is_none() || end_ns >= last.waited_ns) {
             (last.look, last.waited_ns) = (Some(place), end_ns);
         }
     }
-    for sample in profile.samples() {
-        if let Some(last) = threads.get_mut(&sample.thread)
-            && sample.time_ns >= last.seen_ns
-            && window.has(sample.time_ns)
+    let ready = profile.looks().iter().filter(|look| !is_wait(look));
+    let ready = ready.map(|look| (look.thread, look.time_ns, look.weight_ns));
+    let ran = profile.samples().iter();
+    let ran = ran.map(|sample| (sample.thread, sample.time_ns, sample.weight));
+    for (thread, time_ns, weight_ns) in ran.chain(ready) {
+        if let Some(last) = threads.get_mut(&thread)
+            && time_ns >= last.waited_ns
+            && window.has(time_ns)
         {
-            last.ran_ns = last.ran_ns.saturating_add(sample.weight);
+            last.ran_ns = last.ran_ns.saturating_add(weight_ns);
         }
     }
     threads
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn being_ready_or_running_is_no_wait_that_goes_on() {
+    fn wait_goes_on_around_a_moment_of_running() {
         let mut builder = builder(1);
         wait(&mut builder, 0, "park", (60, 70), 1);
         wait(&mut builder, 0, "runnable", (104, 104), 1);
@@ -237,6 +239,6 @@ mod tests {
             failure: None,
             context: None,
         });
-        assert_eq!(seconds(builder, 1, 2), [(0, 4)]);
+        assert_eq!(seconds(builder, 1, 2), [(0, 8)]);
     }
 }

@@ -20,7 +20,8 @@ pub fn value_within<T>(thread: JoinHandle<T>, limit: Duration) -> Option<T> {
         if Instant::now() >= until || allocator::is_waiting() {
             return None;
         }
-        std::thread::sleep(pause);
+        // Not a sleep: the thread may be one of Java, whose waits are recorded.
+        std::thread::park_timeout(pause);
         pause = (pause * 2).min(PAUSE_MAX);
     }
     thread.join().ok()

@@ -1,0 +1,98 @@
+//! The state machine with one thread.
+
+use super::*;
+
+const TICK_NS: u64 = 20_000_000;
+
+fn tick(clock: &mut WallClock<u8>, number: u32) {
+    let tick = Tick {
+        number,
+        at_ns: u64::from(number) * TICK_NS,
+        interval_ns: TICK_NS,
+    };
+    clock.begin_tick(tick, TICK_NS);
+}
+
+fn begun() -> WallClock<u8> {
+    let mut clock = WallClock::new(Purse::fixed(100), Random::new(1));
+    tick(&mut clock, 1);
+    clock.begin(0);
+    assert_eq!(clock.due(), [0]);
+    clock
+}
+
+fn label(shown: Shown, has_claim: bool) -> Label {
+    Label {
+        shown,
+        place: 1,
+        has_claim,
+    }
+}
+
+fn sampled(clock: &mut WallClock<u8>, fingerprint: Fingerprint, label: Label) {
+    let labelled = clock.label(0, fingerprint, label);
+    clock.settle(0, Some(labelled.class));
+}
+
+fn weight(clock: &mut WallClock<u8>) -> (u64, u64) {
+    clock.finish(0);
+    let of = |ended: &Ended<u8>| match ended.class {
+        UNSAMPLED => (0, ended.run.weight_ns),
+        _ => (ended.run.weight_ns, 0),
+    };
+    let ended = clock.take_ended();
+    ended
+        .iter()
+        .map(of)
+        .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// A fingerprint that was taken for that of a thread that runs, and then is seen to wait.
+#[test]
+fn wait_after_a_wrong_label_is_sampled_again() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    sampled(&mut clock, fingerprint, label(Shown::Run, false));
+    tick(&mut clock, 2);
+    assert_eq!(clock.due(), [0]);
+    assert!(clock.can_stay(0, |_| true));
+    clock.stays(0);
+    assert_eq!(clock.next_of_backlog(false), Some(0));
+    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+    assert_eq!(weight(&mut clock), (TICK_NS, 0));
+}
+
+#[test]
+fn lock_with_another_owner_is_sampled_again() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    sampled(&mut clock, fingerprint, label(Shown::Wait, true));
+    tick(&mut clock, 2);
+    assert_eq!(clock.due(), [0]);
+    assert!(!clock.can_stay(0, |_| false) && clock.can_stay(0, |_| true));
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| false));
+    clock.settle(0, None);
+    // The second tick was not sampled: its place is not that of the first.
+    assert_eq!(weight(&mut clock), (TICK_NS, TICK_NS));
+}
+
+#[test]
+fn thread_that_is_ready_is_no_wait() {
+    let mut clock = begun();
+    assert!(!clock.read(0, Fingerprint::running(), (0, || 0), true, |_| true));
+    assert!(clock.runs(0));
+    clock.debit(0, 5);
+    assert_eq!(weight(&mut clock), (0, 0));
+}
+
+#[test]
+fn wait_for_a_processor_is_taken_from_the_wait() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    clock.debit(0, 5);
+    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+    assert_eq!(weight(&mut clock), (TICK_NS - 5, 0));
+}
