@@ -59,7 +59,7 @@ impl Gate {
             if self.inside.load(Ordering::SeqCst) == 0 {
                 return true;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::park_timeout(Duration::from_millis(1));
         }
         false
     }

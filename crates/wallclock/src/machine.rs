@@ -103,7 +103,7 @@ impl Hot {
         }
     }
 
-    /// What the last sample of its class has shown.
+    /// The result of the last sample of its class.
     fn set_label(&mut self, label: Option<Label>) {
         self.is_labelled = label.is_some();
         self.shows_run = label.is_some_and(|label| label.shown == Shown::Run);

@@ -1,6 +1,6 @@
-//! Threads that still wait. A wait is written once it has lasted a second, and then ever less often,
-//! down to once a minute. So of a thread without news the file says only where it was last. There it
-//! is, or another place would have been written. Pure.
+//! Threads that still wait. A wait is written once it has lasted a second, and then ever less
+//! often, down to once a minute. So of a thread without news the file says only where it was last.
+//! There it is, or another place would have been written. Pure.
 
 use super::window::Time;
 use dwell_profile::{Extent, Look, Profile, Window};
