@@ -62,7 +62,9 @@ fn check(view: &View, what: &str) {
             continue;
         }
         *stubs.entry(stub.name).or_default() += 1;
-        let works = sample.frames().any(|frame| frame.name.starts_with("loop"));
+        // Between its loops the program reads the clock.
+        let works = caller.name == "nanoTime"
+            || sample.frames().any(|frame| frame.name.starts_with("loop"));
         let links = LINKING.iter().any(|name| stub.name.contains(name));
         assert!(works || links, "{what}: no caller: {}", sample.line());
         if let Some((_, name)) = CALLERS.iter().find(|(name, _)| stub.name.contains(name)) {
