@@ -177,6 +177,8 @@ struct Known<C> {
     scheduled_ns: u64,
     /// How often it was switched in a second, by the last two accounts.
     switches: f32,
+    /// Whether there were two accounts.
+    is_accounted: bool,
     /// Whether it waited at a read since then.
     was_off: bool,
     /// Whether a place for its unsampled time was reported.
@@ -194,6 +196,7 @@ impl<C> Default for Known<C> {
             schedule: None,
             scheduled_ns: 0,
             switches: 0.0,
+            is_accounted: false,
             was_off: false,
             has_unsampled: false,
         }

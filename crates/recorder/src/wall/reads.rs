@@ -193,7 +193,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let passed_ns = now_ns.saturating_sub(known.scheduled_ns);
         // How often it is switched is known after two accounts.
         let is_still = self.clock.is_calm(id) && !self.clock.runs(id);
-        let period_ns = match is_still && known.switches > 0.0 {
+        let period_ns = match is_still && known.is_accounted {
             true => SCHEDULE_CALM_NS,
             false => SCHEDULE_NS,
         };
@@ -203,6 +203,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let Some(now) = self.kernel.schedule(record.tid()) else {
             return;
         };
+        known.is_accounted = known.schedule.is_some();
         known.scheduled_ns = now_ns;
         let was_off = std::mem::take(&mut known.was_off);
         let then = known.schedule.replace(now).unwrap_or(now);
