@@ -1,8 +1,11 @@
-//! Relative links in documents lead to a file that exists, and to a heading that it has. Pure:
-//! texts in, violations out.
+//! Relative links in documents lead to a file that exists, and to a heading that it has. Tests that
+//! the invariants name exist. Pure: texts in, violations out.
 
 use super::Violation;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The document that names tests.
+const INVARIANTS: &str = "docs/invariants.md";
 
 /// Checks the links of all documents. `texts` are paths and contents of all files, `is_there` says
 /// whether a path below the root exists.
@@ -41,6 +44,42 @@ pub fn check(
             });
         }
     }
+}
+
+/// Checks that each test that the invariants name is in the code, or is a file.
+pub fn check_tests(texts: &[(String, String)], violations: &mut Vec<Violation>) {
+    let (documents, code): (Vec<_>, Vec<_>) =
+        texts.iter().partition(|(path, _)| path.ends_with(".md"));
+    let invariants = documents.iter().find(|(path, _)| path == INVARIANTS);
+    let content = invariants.map_or("", |(_, content)| content);
+    for (line, name) in tests(content) {
+        let is_there = |(path, content): &&(String, String)| {
+            content.contains(name) || path.contains(&format!("/{name}."))
+        };
+        if !code.iter().any(is_there) {
+            violations.push(Violation {
+                path: INVARIANTS.to_owned(),
+                line,
+                rule: "named-test",
+                what: format!("{name} is not in the code"),
+            });
+        }
+    }
+}
+
+/// Names like those of tests in a document's code: lower case, with two underscores or more.
+fn tests(content: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for (line, text) in prose(content) {
+        let codes = text.split('`').skip(1).step_by(2);
+        found.extend(codes.filter(|it| is_test(it)).map(|it| (line, it)));
+    }
+    found
+}
+
+fn is_test(name: &str) -> bool {
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    name.bytes().all(is_of_name) && name.matches('_').count() >= 2
 }
 
 /// The lines of a document outside blocks of code, with their numbers.
@@ -147,6 +186,23 @@ mod tests {
         assert_eq!(found("# A\n[a](b.md), [b](none.md)\n"), told);
         let told = ["1: the link ../docs/c.md#x leads to no file"];
         assert_eq!(found("[a](../docs/c.md#x)\n"), told);
+    }
+
+    #[test]
+    fn named_test_that_is_missing_is_reported() {
+        let text = |path: &str, content: &str| (path.to_owned(), content.to_owned());
+        let names = "| `a_test_here`, `x.rs` | `short_one`, `gone_for_good` `not_one...` |\n";
+        let texts = [
+            text(INVARIANTS, &format!("# A\n{names}`a_fuzz_target`\n")),
+            text("docs/a.md", "`gone_for_good`\n"),
+            text("crates/a/src/x.rs", "fn a_test_here() {}\n"),
+            text("fuzz/a_fuzz_target.rs", ""),
+        ];
+        let mut violations = Vec::new();
+        check_tests(&texts, &mut violations);
+        let told = violations.iter();
+        let told: Vec<String> = told.map(|it| format!("{}: {}", it.line, it.what)).collect();
+        assert_eq!(told, ["2: gone_for_good is not in the code"]);
     }
 
     #[test]

@@ -168,6 +168,7 @@ fn examine(root: &Path) -> Result<Findings> {
     }
     alike::check(&heads, &mut violations);
     links::check(&heads, |path| root.join(path).exists(), &mut violations);
+    links::check_tests(&heads, &mut violations);
     neutral::check_list(&paths, &mut violations);
     commits::check(root, &mut violations);
     let path = root.join(language::BASELINE);

@@ -47,15 +47,20 @@ fn record(place: &Place, pages: &[Document]) {
 fn adapted(place: &Place, words: &[String], pid: &str) -> Vec<String> {
     let is_live = matches!(words[0].as_str(), "status" | "stacks" | "top");
     let is_pid = |word: &str| word == "PID" || word.bytes().all(|byte| byte.is_ascii_digit());
-    let mut adapted = words.to_vec();
+    // All files are in the directory of the test.
+    let local = |word: &String| match word.rsplit_once('/') {
+        Some((_, name)) if word.starts_with('/') => name.to_owned(),
+        _ => word.clone(),
+    };
+    let mut adapted: Vec<String> = words.iter().map(local).collect();
     if let Some(last) = adapted.last_mut().filter(|it| is_live && is_pid(it)) {
         pid.clone_into(last);
     }
     if words[0] == "top" {
         adapted.extend(["--batch", "--window", "1s", "-n", "1"].map(str::to_owned));
     }
-    for (at, word) in words.iter().enumerate() {
-        let is_input = word.ends_with(".jfr") && words[at - 1] != "-o";
+    for (at, word) in adapted.iter().enumerate() {
+        let is_input = word.ends_with(".jfr") && adapted[at - 1] != "-o";
         if is_input && !place.path(word).exists() {
             std::fs::copy(place.path("app.jfr"), place.path(word)).unwrap();
         }
