@@ -195,3 +195,22 @@ fn documents_mention_options_that_exist() {
         .collect();
     assert_eq!(wrong, [""; 0]);
 }
+
+#[test]
+fn options_of_each_command_are_in_the_documents() {
+    let text: String = documents().into_iter().map(|it| it.content).collect();
+    let is_there = |argument: &clap::Arg| {
+        let long = argument.get_long().map(|it| format!("--{it}"));
+        let short = argument.get_short().map(|it| format!("`-{it}"));
+        let mut names = [long, short].into_iter().flatten().peekable();
+        names.peek().is_none() || names.any(|name| text.contains(&name))
+    };
+    let cli = Cli::command();
+    let absent: Vec<String> = cli
+        .get_subcommands()
+        .flat_map(|command| command.get_arguments().map(move |it| (command, it)))
+        .filter(|(_, argument)| !is_there(argument))
+        .map(|(command, argument)| format!("{}: {argument}", command.get_name()))
+        .collect();
+    assert_eq!(absent, [""; 0]);
+}
