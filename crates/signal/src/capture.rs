@@ -1,7 +1,7 @@
 //! Fills a slot: registers, stack, anchor, kernel chain, and what the agent's hook adds.
 //!
-//! Every read of memory is fault-tolerant, the thread's own stack included: what is believed to be
-//! its end may be wrong.
+//! Every read of memory is fault-tolerant, also of the thread's own stack: its assumed end may be
+//! wrong.
 
 use crate::arch::{self, Registers};
 use crate::counters::Cause;
@@ -19,14 +19,14 @@ use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
 use dwell_walker::{Failure, Frame, Memory};
 
-/// Copied of a stack whose end nobody knows.
+/// Bytes copied of a stack whose end is not known.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
 /// Room kept for what the agent's hook copies from the heap.
 const CHUNK_BYTES: usize = 8 << 10;
 /// Stacks of which only the end is known are believed up to this size.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 
-/// What a snapshot is taken for.
+/// The reason for a snapshot, and its time.
 pub(crate) struct Moment {
     pub begin_ns: u64,
     pub cpu_ns: u64,
@@ -99,10 +99,10 @@ pub(crate) fn publish(
     }
 }
 
-/// Takes a snapshot of the calling thread, which is in no handler, where its managed code has left
-/// for the runtime's: at its anchor. Nothing below that is copied, so it has to be walked from
-/// there. All of the thread's signals may come meanwhile: slots are taken and published without
-/// locks.
+/// Takes a snapshot of the calling thread, which is in no handler, at its anchor: where its
+/// managed code has entered the runtime. Nothing below the anchor is copied, so the walk has to
+/// begin there. Any of the thread's signals may arrive during this call: slots are taken and
+/// published without locks.
 pub(crate) fn publish_here(
     engine: &'static Engine,
     record: &ThreadRecord,
@@ -130,8 +130,8 @@ pub(crate) fn publish_here(
     }
 }
 
-/// Lets `look` walk another thread, whose record this is, into a slot, and hands that to the
-/// drainer if it says so. The calling thread is in no handler.
+/// Lets `look` walk another thread, whose record this is, into a slot. If `look` returns true, the
+/// drainer gets the slot. The calling thread is in no handler.
 pub(crate) fn publish_other(
     engine: &'static Engine,
     record: &ThreadRecord,
@@ -163,7 +163,7 @@ pub(crate) fn publish_other(
     };
     note(&subject, &mut slot);
     let header = slot.header();
-    // What the thread owes stays its own.
+    // The thread keeps its CPU-time debt.
     (header.weight_ns, header.carried) = (0, 0);
     header.request = request;
     if !look(&mut WalkTarget::new(&mut slot, engine.live, frames)) {
@@ -212,9 +212,9 @@ fn paused(subject: &Subject<'_>) -> Published {
     }
 }
 
-/// Copies the stack if all of it can be copied, and walked in time. Else the thread walks itself:
-/// it may be on an alternate stack above frames on its ordinary one, or the stack is larger than
-/// any slot, or who walks copies gets no processor.
+/// Copies the stack if the whole of it can be copied, and walked in time. Otherwise the thread
+/// walks itself. Reasons are an alternate stack above frames on the ordinary one, a stack larger
+/// than any slot, or a walking thread that gets no processor.
 #[inline]
 fn copied(subject: &Subject<'_>) -> Published {
     let engine = subject.engine;
@@ -321,7 +321,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.time_ns = moment.begin_ns;
     header.cpu_ns = moment.cpu_ns;
     header.interval_ns = subject.interval_ns;
-    // What the thread owes is its next sample's.
+    // The thread's debt goes to its next sample.
     let (carried, carried_ns) = match moment.reason {
         Reason::Allocation | Reason::Wait => (0, 0),
         _ => (
@@ -389,7 +389,8 @@ struct StackRange {
     /// How many bytes from `lo` on to copy.
     wanted: usize,
     end_known: bool,
-    /// Another stack of the thread, on which it is not just now; empty if there is none.
+    /// Another stack of the thread, which it does not use at the moment; empty if the thread has
+    /// only one.
     left: (u64, u64),
 }
 
@@ -427,7 +428,7 @@ fn stack_range(engine: &Engine, record: &ThreadRecord, sp: u64) -> StackRange {
         return up_to(thread_pointer);
     }
     // An alternate stack, a coroutine's, or the main thread's. The stack that the thread has left
-    // for it is not copied and changes as soon as the thread goes on.
+    // for it is not copied: it changes as soon as the thread continues.
     let is_main = || record.tid() == engine.main_tid;
     let left = if known_hi > known_lo {
         (known_lo, known_hi)
@@ -463,7 +464,7 @@ fn copy_stack(engine: &Engine, slot: &mut OwnedSlot, stack: &StackRange) {
     }
 }
 
-/// The thread's anchor, and what else the runtime wants: they change as soon as the thread goes on.
+/// The thread's anchor and the runtime's other words: they change as soon as the thread continues.
 #[inline]
 fn copy_runtime_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
     let managed_thread = record.managed_thread();

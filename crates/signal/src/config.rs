@@ -1,4 +1,4 @@
-//! What the agent tells this crate at start-up. Plain data; must not do anything.
+//! The agent's configuration of this crate at start-up. Plain data; must not do anything.
 
 use crate::load::Live;
 use crate::sys::Errno;
@@ -40,11 +40,11 @@ pub struct Config<'a> {
     /// Size classes of slots, smallest first; at most [`CLASSES_MAX`].
     pub classes: &'a [ClassSpec],
     /// Whether handlers run on a thread's alternate stack, if it has one. Some runtimes (Go) have
-    /// such small ordinary stacks that a handler must not run there; others take a thread on its
-    /// alternate stack for one that must not be stopped yet.
+    /// such small ordinary stacks that a handler must not run there. Others treat a thread on its
+    /// alternate stack as one that must not be stopped yet.
     pub on_alternate_stack: bool,
-    /// Signals that wait until our handler has returned, as the kernel's set: those whose handlers
-    /// must not run inside of what ours calls. SIGSEGV and SIGBUS must not be among them.
+    /// Signals that wait until our handler has returned, as the kernel's set. Their handlers must
+    /// not run inside functions that our handler calls. SIGSEGV and SIGBUS must not be among them.
     pub blocked: u64,
 }
 
@@ -88,10 +88,10 @@ impl Default for Config<'_> {
 /// An offset that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Which words of a runtime's memory the handler reads: some are copied from the runtime's own
-/// structure of the thread ([`ThreadRecord::managed_thread`]), as they change when the thread goes
-/// on. Unknown until set; may be set as soon as the runtime's layout has been found out, even while
-/// signals arrive.
+/// The words of a runtime's memory that the handler reads. Some are copied from the runtime's own
+/// structure of the thread ([`ThreadRecord::managed_thread`]), because they change when the thread
+/// continues. Unknown until set. The agent may set them while signals arrive, once it knows the
+/// runtime's layout.
 ///
 /// [`ThreadRecord::managed_thread`]: crate::ThreadRecord::managed_thread
 #[derive(Debug)]
@@ -117,8 +117,8 @@ impl Words {
     }
 
     /// Address of a word that is -1 until the runtime has found that it must end the process. From
-    /// then on no snapshot is taken: others' handlers may have our SIGSEGV by then, and let every
-    /// thread sleep that comes to them, with whatever locks it has.
+    /// then on no snapshot is taken. Other handlers may have taken over our SIGSEGV by then, and
+    /// put every thread that enters them to sleep, together with its locks.
     pub fn set_ending(&self, addr: u64) {
         self.ending.store(addr, Ordering::Relaxed);
     }

@@ -18,9 +18,9 @@ pub enum Cause {
     Truncated,
     /// Snapshots whose stack could not be read to its end.
     StackFault,
-    /// Signals with our number that nobody of ours sent; passed on.
+    /// Signals with our number that dwell did not send; passed on.
     Foreign,
-    /// Signals for a thread record that has ended or belongs to somebody else by now.
+    /// Signals for a thread record that has ended or has been reused.
     Stale,
     /// Signals while the thread's record was being worked on; armed again afterwards.
     Nested,
@@ -38,8 +38,8 @@ pub enum Cause {
     Silent,
     /// Threads that ended without saying so, found by `tend`.
     Vanished,
-    /// Points of ended threads for which there was never a slot, and which nobody took over:
-    /// CPU time that no sample carries.
+    /// Points of ended threads that never found a slot and were not taken over: CPU time that no
+    /// sample carries.
     PointsLost,
     /// Samples without a kernel call chain because the ring could not be read in step.
     RingSkipped,
@@ -72,10 +72,11 @@ pub const CAUSES: usize = Cause::Unsignalled as usize + 1;
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;
 
-/// Buckets of the histogram of handler times, see [`bucket_end_ns`]; the last one takes the rest.
+/// Buckets of the histogram of handler times, see [`bucket_end_ns`]. The last one takes all longer
+/// times.
 pub const HISTOGRAM_BUCKETS: usize = 30 << PER_OCTAVE_BITS;
 
-/// Handlers that took longer were most likely off the CPU meanwhile.
+/// Handlers that took longer were most likely off the CPU in between.
 const LONG_NS: u64 = 250_000;
 
 /// Which bucket counts `ns`: those below 8 have one each, then eight share each doubling.

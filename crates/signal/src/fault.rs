@@ -1,16 +1,17 @@
 //! The SIGSEGV and SIGBUS handlers: they let our loads fail softly and pass everything else on.
 //!
-//! Installed before whatever handler is there (HotSpot's implicit null checks and safepoint polls
-//! live on SIGSEGV), and invisible to it: the previous handler is called with the mask, stack and
-//! arguments the kernel would have given it. Must not do anything for a fault that is not ours.
+//! Installed before any existing handler (HotSpot's implicit null checks and safepoint polls live
+//! on SIGSEGV), and invisible to it. The previous handler is called with the mask, stack and
+//! arguments that the kernel would have given it. Must not do anything for a fault that is not
+//! ours.
 
 use crate::arch;
 use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// How often we can step in front of somebody who replaced us.
+/// How often we can step in front of a handler that replaced ours.
 const LEVELS: usize = 3;
-/// How long a thread waits for another one that is installing.
+/// How long a thread waits for another one that is installing the handlers.
 const YIELDS_MAX: u32 = 1 << 20;
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
@@ -89,8 +90,8 @@ pub extern "C" fn dwell_fault_handler(
     on_fault(0, signal, info, context);
 }
 
-/// The fault handler in front of somebody who stepped in front of [`dwell_fault_handler`]. Each
-/// needs an address and a previous handler of its own, else the chain would be a circle.
+/// The fault handler in front of a handler that stepped in front of [`dwell_fault_handler`]. Each
+/// needs an address and a previous handler of its own. Otherwise the chain would be a circle.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_fault_again_handler(
     signal: i32,
@@ -116,7 +117,7 @@ fn on_fault(level: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut
     let code = unsafe { (*info.cast::<sys::SignalInfo>()).code };
     // SAFETY: ... and a ucontext_t that is ours to change until the handler returns.
     let frame = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    // Codes above 0 are the kernel's: somebody's kill() at that very pc is not a fault.
+    // Codes above 0 are the kernel's: a kill() by a program at that very pc is not a fault.
     if code > 0
         && let Some(landing) = arch::landing_for(arch::interrupted_pc(frame))
     {
@@ -134,7 +135,7 @@ fn on_fault(level: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut
     }
 }
 
-/// What the kernel does where there is no handler. A fault happens again when we return; a signal
+/// Does what the kernel does without a handler. A fault happens again when we return. A signal
 /// that was sent has to be sent again (it stays pending until we return).
 #[cold]
 fn die_by_default(signal: i32, code: i32) {

@@ -1,8 +1,8 @@
-//! The sampling signal's handler, step by step. What it can reach must be safe in a signal.
+//! The sampling signal's handler, step by step. Everything it reaches must be safe in a signal.
 //!
-//! Find the thread's record; read the thread's CPU clock; ask the plan how many points are due;
-//! if any, take a slot, copy, publish; arm the next signal. A signal that is not for us goes to
-//! whoever had the signal before.
+//! Find the thread's record. Read the thread's CPU clock. Ask the plan how many points are due. If
+//! any are, take a slot, copy, publish. Arm the next signal. A signal that is not for us goes to
+//! the handler that was installed before.
 
 use crate::arch;
 use crate::capture;
@@ -52,8 +52,8 @@ pub extern "C" fn dwell_sample_handler(
         Found::Stale => engine.counters.add(Cause::Stale, 1),
         Found::Foreign => {
             engine.counters.add(Cause::Foreign, 1);
-            // The default action would end the process; nobody meant that by using a signal that
-            // has a handler.
+            // The default action would end the process. The sender cannot have meant that: the
+            // signal has a handler.
             let _ = engine.previous.call(signal, info, context);
         }
     }
@@ -202,8 +202,8 @@ fn on_signal(
     waited_ns
 }
 
-/// Whether the thread still has time for itself. A perf event that goes off by itself did so during
-/// the long handler as well: its signal has waited for the handler's end, and must cost nothing.
+/// Whether the thread still makes progress of its own. A free-running perf event also overflows
+/// during a long handler. Its signal has waited for the handler's end, and must cost nothing.
 #[inline]
 fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
     /// The timer and the thread's clock differ by less.
@@ -219,7 +219,7 @@ fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
 /// do nothing but handle signals. Its points are not lost, but taken together.
 #[inline]
 fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
-    /// Shorter handlers take a small part of the shortest interval at most.
+    /// Shorter handlers take only a small part of the shortest interval.
     const LONG_NS: u64 = 10_000;
     /// Where the next point is so many times as far away, the thread has that time, and need not be
     /// asked how much of its CPU time the handler has used: no more than has passed.
@@ -242,7 +242,8 @@ fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64
     now_ns
 }
 
-/// Takes the record, or tells whoever has it that a signal was missed, and what it asked.
+/// Locks the record. If it is locked already, leaves a note that a signal was missed, and its
+/// request.
 #[inline]
 fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     if let Some(guard) = record.try_lock() {
@@ -255,8 +256,8 @@ fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     record.try_lock()
 }
 
-/// Takes a sample, or carries the weight over to the thread's next one. Returns for how long the
-/// thread waited meanwhile, in ns.
+/// Takes a sample, or carries the weight over to the thread's next one. Returns how long the
+/// thread waited for that, in ns.
 #[inline]
 fn sample(
     engine: &'static Engine,

@@ -9,11 +9,11 @@ use crate::slots::{
 };
 use dwell_context::Context;
 
-/// A larger chunk is not copied, so that a handler takes no longer than it must: it may well be an
+/// A larger chunk is not copied, so that a handler takes no longer than it must. It may well be an
 /// object whose size was read while a collector moved it.
 const CHUNK_MAX_BYTES: u32 = 1 << 20;
 
-/// What the agent adds to a snapshot, called in the handler after the stack has been copied.
+/// The agent's additions to a snapshot, called in the handler after the stack has been copied.
 ///
 /// Must be safe in a signal handler: no allocation, no locks, no panics, no thread-local storage,
 /// no calls into the runtime, all memory read through [`Capture::live`], all loops bounded, little
@@ -58,7 +58,7 @@ impl Capture<'_> {
         self.slot.header()
     }
 
-    /// The thread's own thread pointer; 0 if it has none.
+    /// The thread's own thread pointer; 0 if it is not set.
     #[inline]
     #[must_use]
     pub fn thread_pointer(&self) -> u64 {

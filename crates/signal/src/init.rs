@@ -32,7 +32,7 @@ impl core::fmt::Display for InitError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Already => write!(f, "the sampling engine is already in use in this process"),
-            Self::Classes => write!(f, "slot classes must be at most 5, smallest first"),
+            Self::Classes => write!(f, "at most 5 slot classes are supported, smallest first"),
             Self::FaultHandler(e) => write!(f, "cannot handle SIGSEGV and SIGBUS: {e}"),
             Self::NoSignal(e) => write!(f, "all real-time signals are in use: {e}"),
             Self::Signal(signal, e) => write!(f, "cannot use signal {signal}: {e}"),

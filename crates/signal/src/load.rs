@@ -1,8 +1,8 @@
 //! Loads that cannot crash: [`Live`], the process's own memory as a [`Memory`].
 //!
 //! A load is one instruction whose address the fault handler knows (see [`crate::fault`]). Reads
-//! that succeed cost a call and a load; reads that fail cost a signal (10 to 20 us), so callers
-//! should not make a habit of them.
+//! that succeed cost a call and a load. Reads that fail cost a signal (10 to 20 us), so callers
+//! should avoid them.
 
 use crate::sys::Errno;
 use crate::{arch, fault};
@@ -33,7 +33,7 @@ impl Live {
     /// Copies `len` bytes from `src` to `dst`; returns how many came over before a fault.
     ///
     /// # Safety
-    /// `dst` must be valid for writes of `len` bytes that nobody else accesses meanwhile.
+    /// `dst` must be valid for writes of `len` bytes that no other code accesses during the call.
     #[inline]
     pub unsafe fn copy(self, dst: *mut u8, src: u64, len: usize) -> usize {
         // SAFETY: the destination is the caller's promise; a source that faults ends the copy,

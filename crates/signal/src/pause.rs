@@ -9,10 +9,10 @@
 //! While a thread waits it may hold any lock of the process, `malloc`'s for one. So what the
 //! walking thread does is bound by the rules for handlers, and `xtask handler-graph` checks it.
 //!
-//! A slot's `handoff` says who has it: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of the
-//! first two when the handler gave up: then it is the walking thread's.
+//! A slot's `handoff` shows its holder: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of
+//! the first two when the handler gave up. A slot that is `LEFT` belongs to the walking thread.
 //!
-//! This is the hand-over alone: it knows slots and their pool, but neither who samples nor how
+//! This module is only the hand-over. It knows slots and their pool, but not sampling or how
 //! stacks are walked.
 
 use crate::slots::{OwnedSlot, SlotPool};
@@ -31,7 +31,7 @@ const END_MAX_NS: u64 = 500_000_000;
 /// The walking thread sleeps at most this long, so that it notices the end of the recording.
 const SLEEP_MAX_NS: u64 = 50_000_000;
 
-/// What handlers and the walking thread tell each other.
+/// State shared by handlers and the walking thread.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Counts offers; the walking thread sleeps on it.
@@ -153,7 +153,7 @@ fn wait(handoff: &AtomicU32, begin_ns: u64) -> bool {
     }
 }
 
-/// Says when its scope ends that nobody walks any more.
+/// Marks at the end of its scope that there is no walking thread any more.
 struct Serving<'a>(&'a Pause);
 
 impl Drop for Serving<'_> {

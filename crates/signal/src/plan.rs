@@ -1,26 +1,26 @@
 //! The sampling plan of one thread: which points of its CPU time are sampled, and when next.
 //!
-//! The thread's CPU-time axis is cut into *windows*; each window holds one point, uniform in it,
+//! The thread's CPU-time axis is cut into *windows*. Each window holds one point, uniform in it,
 //! that stands for the window's CPU time. So the sum of weights follows the CPU time within one
-//! window at every moment, and a thread shorter than a window is seen with the probability its
-//! length deserves. If the next point is nearer than a timer can go it is taken late, together with
-//! whatever else is due by then.
+//! window at every moment. A thread shorter than a window is seen with the probability its length
+//! deserves. If the next point is nearer than a timer can go, it is taken late, together with all
+//! points due by then.
 //!
 //! Where a timer is set for each point, windows are as long as the interval, and each has a place
 //! of its own for its point: a program that repeats itself every interval cannot keep step.
 //!
-//! Setting a timer anew is dear: where it is the next to go off, some 6 us in a virtual machine. A
-//! timer that goes off by itself costs a tenth of that, but always after the same time. So several
-//! windows in a row, a *block*, have the same length and their points at the same place. The length
-//! is drawn anew for each block, from half an interval to one and a half: points wander through
-//! what a program repeats, and what is told of it scatters as if each point had a place of its own.
-//! (With one length for all blocks it would scatter as if there were one point a block.)
+//! Setting a timer is expensive: where it is the next to go off, some 6 us in a virtual machine. A
+//! periodic timer costs a tenth of that, but always fires after the same time. So several windows
+//! in a row, a *block*, have the same length and their points at the same place. The length is
+//! drawn again for each block, from half an interval to one and a half. So points wander through
+//! what a program repeats, and the result scatters as if each point had a place of its own. (With
+//! one length for all blocks it would scatter as if there were one point a block.)
 //!
-//! Why that is true in the mean: whatever lengths have been drawn, the windows cover the axis
-//! without gap, and a point that is uniform in its window and weighs as much as the window is long
-//! shows each moment with weight 1. So the place has to be uniform, and nothing else. How the
-//! places of two blocks hang together does not matter: hence the next block's place is, where that
-//! is possible, the one that the timer comes to by itself ([`following`]).
+//! Why the mean is right: for any lengths drawn, the windows cover the axis without gap. A point
+//! that is uniform in its window and weighs as much as the window is long shows each moment with
+//! weight 1. So the place has to be uniform; nothing more is required. The correlation between the
+//! places of two blocks does not matter. So the next block's place is, where possible, the one
+//! that the periodic timer reaches ([`following`]).
 //!
 //! Pure arithmetic: no clock, no memory but its own.
 
@@ -32,8 +32,8 @@ pub const GAP_MIN_NS: u64 = 50_000;
 /// The length of a block, but for those that the next one limits.
 pub const BLOCK_NS: u64 = 64_000_000;
 
-/// The most windows of a block. By chance a block's length can be one that keeps step with the
-/// program: then all its points see the same.
+/// The most windows of a block. By chance a block's length can keep step with the program: then
+/// all its points see the same.
 const BLOCK_WINDOWS_MAX: u64 = 64;
 
 /// With fewer windows to a block, setting a timer for each point costs little more.
@@ -140,14 +140,14 @@ const fn following(left_ns: u64, old_ns: u64, width_ns: u64, random: u64) -> u64
 }
 
 impl Plan {
-    /// A plan whose axis begins where the thread has used `now_cpu_ns_floor` of CPU time, with a
-    /// place of its own for each point.
+    /// A plan whose axis begins where the thread has used `now_cpu_ns_floor` of CPU time. Each
+    /// point has a place of its own.
     #[must_use]
     pub const fn new(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64) -> Self {
         Self::with_block(seed, interval_ns, now_cpu_ns_floor, 1)
     }
 
-    /// The same for a timer that goes off by itself: points are set in blocks.
+    /// Like [`Plan::new`], for a periodic timer: points are set in blocks.
     #[must_use]
     pub const fn in_blocks(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64) -> Self {
         let windows = match BLOCK_NS.checked_div(interval_ns) {
@@ -160,10 +160,10 @@ impl Plan {
 
     const fn with_block(seed: u64, interval_ns: u64, start_ns: u64, per_block: u64) -> Self {
         let interval_ns = if interval_ns == 0 { 1 } else { interval_ns };
-        // Seeds of threads are consecutive numbers: multiples of the golden ratio spread their
-        // first points evenly over the first window, which is an interval. Of many short threads
-        // nearly the exact share is seen then, not one that scatters like the square root of their
-        // number.
+        // Seeds of threads are consecutive numbers. Multiples of the golden ratio spread their
+        // first points evenly over the first window, which is an interval. So nearly the exact
+        // share of many short threads is seen, instead of a share that scatters like the square
+        // root of their number.
         let place_ns = below(seed.wrapping_mul(GOLDEN), interval_ns);
         Self {
             seed,
@@ -193,7 +193,7 @@ impl Plan {
         self.interval_ns
     }
 
-    /// Whether points are set in blocks, so that a timer may go off by itself.
+    /// Whether points are set in blocks, so that a periodic timer can be used.
     #[inline]
     #[must_use]
     pub const fn has_blocks(&self) -> bool {
@@ -266,16 +266,17 @@ impl Plan {
         self.point_ns = start_ns.saturating_add(place_ns);
     }
 
-    /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was woken
-    /// by a timer that goes off by itself every [`Plan::width_ns`].
+    /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was
+    /// woken by a timer that fires periodically every [`Plan::width_ns`].
     #[inline]
     pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {
         self.take(now_cpu_ns, in_step, true)
     }
 
-    /// The CPU time that passed points stand for at the end, where no signal tells that one is
-    /// near: what a signal may come too early does not count, or every thread that has hardly run
-    /// would be given a point with a chance that its CPU time does not deserve.
+    /// The CPU time that passed points stand for at the end, where no signal shows that a point is
+    /// near. The tolerance for a signal that comes too early does not apply. Otherwise every
+    /// thread that has hardly run would be given a point with a chance that its CPU time does not
+    /// deserve.
     pub fn owed_ns(&mut self, now_cpu_ns: u64) -> u64 {
         self.take(now_cpu_ns, false, false).weight_ns
     }
@@ -284,7 +285,7 @@ impl Plan {
     fn take(&mut self, now_cpu_ns: u64, in_step: bool, signalled: bool) -> Due {
         let block = self.block;
         let since_ns = now_cpu_ns.saturating_sub(self.woken_ns);
-        // Signals that had to wait for each other tell nothing.
+        // Signals that had to wait for each other carry no information.
         let in_step = in_step && self.has_blocks() && since_ns >= self.width_ns / 2;
         let mut due = Due::default();
         // Blocks and windows that have passed entirely hold exactly one point each.
@@ -344,7 +345,7 @@ impl Plan {
             self.add(due, self.left_in_block());
             self.begin_block(end_ns, None);
         }
-        // After so long a time the axis begins anew: nothing lies between.
+        // After so long a time the axis begins again: no points lie between.
         let passed_ns = now_cpu_ns.saturating_sub(self.window_start_ns(self.window));
         if now_cpu_ns >= self.window_start_ns(self.windows) {
             let points = passed_ns.checked_div(self.interval_ns).unwrap_or(0);

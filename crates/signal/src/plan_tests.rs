@@ -39,7 +39,7 @@ fn weights_follow_cpu_time_at_every_moment() {
 }
 
 #[test]
-fn threads_that_hardly_ran_owe_what_they_used() {
+fn owed_ns_of_short_threads_matches_cpu_time() {
     // So many threads used a hundredth of an interval each; the recording ends.
     const THREADS: u64 = 100_000;
     const USED: u64 = T / 100;
@@ -53,7 +53,7 @@ fn threads_that_hardly_ran_owe_what_they_used() {
         });
         let points = owed.sum::<u64>() as f64 / T as f64;
         let (expected, trials) = (THREADS as f64 / 100.0, THREADS as f64);
-        // Windows are half to one and a half intervals long: a point stands for at most that, so
+        // Windows are half to one and a half intervals long: a point stands for at most that. So
         // the scatter is at most that of so many points of the greatest weight.
         let bound = 1.5 * five_sigma(trials, USED as f64 / T as f64);
         assert!(
@@ -139,7 +139,7 @@ fn phase_counts(plan: &mut Plan, windows: u64, late_ns: impl Fn(u64) -> u64) -> 
 }
 
 #[test]
-fn a_program_in_step_with_the_interval_is_seen_in_its_true_shares() {
+fn phases_in_step_with_interval_get_true_shares() {
     const WINDOWS: u64 = 200_000;
     let mut plan = Plan::new(4, T, 0);
     let counts = phase_counts(&mut plan, WINDOWS, |next| next);
@@ -239,7 +239,8 @@ fn strange_numbers_neither_hang_nor_overflow() {
 #[test]
 fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     // A golden-ratio sequence of n points misses the expected number in any interval from 0 on by
-    // less than 0.5 ln(n) + 2 (a generous form of its known discrepancy, whatever it begins with).
+    // less than 0.5 ln(n) + 2, wherever it begins. (This is a generous form of its known
+    // discrepancy.)
     for (first, threads) in [(1u64, 300u64), (12_345, 1_000), (1 << 40, 20_000)] {
         for (life_ns, interval_ns) in [(100_000u64, 10_000_000u64), (250_000, 10_000_000)] {
             let seen: u32 = (first..first + threads)
@@ -312,7 +313,7 @@ fn windows_of_a_block_are_an_interval_long_in_the_mean() {
     );
 }
 
-/// Whatever age threads are looked at, what their samples stand for there is the CPU time there.
+/// At any age of a thread, its samples stand for its CPU time up to there.
 #[test]
 fn each_moment_of_a_life_has_the_weight_it_deserves() {
     const THREADS: u64 = 40_000;
@@ -372,10 +373,10 @@ fn the_place_after_a_block_is_uniform_in_its_window() {
     }
 }
 
-/// What is told of programs in step with the interval scatters no more than if each point had a
-/// place of its own, but for a little.
+/// The shares of programs in step with the interval scatter hardly more than if each point had a
+/// place of its own.
 #[test]
-fn programs_in_step_are_told_as_exactly_as_without_blocks() {
+fn blocks_keep_accuracy_for_programs_in_step() {
     const RUNS: u64 = 300;
     const WINDOWS: u64 = 1500;
     const MS: u64 = 1_000_000;
@@ -422,7 +423,7 @@ fn strange_numbers_do_blocks_no_harm() {
 #[test]
 fn blocks_have_as_many_windows_as_they_may() {
     let windows = |interval_ns| Plan::in_blocks(1, interval_ns, 0).per_block;
-    // 64 ms; one where there would be fewer than four, and 64 at most.
+    // 64 ms; one window where there would be fewer than four, and at most 64.
     for (interval_ns, expected) in [
         (T, 6),
         (2_000_000, 32),
@@ -437,7 +438,7 @@ fn blocks_have_as_many_windows_as_they_may() {
     }
 }
 
-/// A timer that goes off by itself is on time as long as it meets each window once.
+/// A periodic timer is on time as long as it meets each window once.
 #[test]
 fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
     let mut plan = Plan::in_blocks(3, 2_000_000, 0);
@@ -451,7 +452,7 @@ fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
         steady += u32::from(due.steady && due.on_time);
     }
     assert!(steady > 80, "{steady}");
-    // Nothing is told by one that is not in step, by one that had to wait, and by a late one.
+    // A timer that is not in step, that had to wait, or that is late carries no information.
     now += plan.width_ns();
     assert!(!plan.due(now, false).on_time);
     assert!(!plan.due(now + plan.width_ns() / 3, true).on_time);

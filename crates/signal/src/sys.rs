@@ -273,7 +273,7 @@ pub fn ioctl_u64(fd: i32, request: u64, value: u64) -> Result<usize, Errno> {
     })
 }
 
-/// Reads a 64-bit number: what a perf event has counted.
+/// Reads a 64-bit number: a perf event's count.
 ///
 /// # Errors
 /// The kernel's error.
@@ -368,7 +368,7 @@ pub struct SignalInfo {
     pub signo: i32,
     /// Unused.
     pub errno: i32,
-    /// Who sent it and why.
+    /// The sender and the reason.
     pub code: i32,
     pad: i32,
     /// `si_band`, or pid and uid, or timer id and overrun.
@@ -479,15 +479,15 @@ pub fn timer_delete(timer: i32) {
 /// of that many, and writes beyond these for a larger one.
 const SELECTABLE: u64 = 1024;
 
-/// Numbers that descriptors of ours may have in a process that may have so many: none that
-/// `select` can name, where there are others, and at most half of the rest.
+/// The numbers that our descriptors may have in a process with this limit. They are above those
+/// that `select` can name, if there are higher ones, and take at most half of the others.
 fn own_range(limit: u64) -> core::ops::Range<i32> {
     let least = if limit > SELECTABLE { SELECTABLE } else { 0 };
     let end = least.saturating_add(limit.saturating_sub(least) / 2);
     least as i32..i32::try_from(end).unwrap_or(i32::MAX)
 }
 
-/// `RLIMIT_NOFILE`; 0 if the kernel does not tell it.
+/// `RLIMIT_NOFILE`; 0 if the kernel does not report it.
 fn descriptors_max() -> u64 {
     let mut limit = [0u64; 2];
     let pointer = limit.as_mut_ptr() as usize;

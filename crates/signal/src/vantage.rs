@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Vantage {
-    /// From a copy made in the handler; the thread goes on meanwhile.
+    /// From a copy made in the handler; the thread continues in parallel.
     #[default]
     Snapshot = 0,
     /// On the sampled thread, in the handler.
@@ -14,7 +14,7 @@ pub enum Vantage {
     /// Experiment: neither copied nor held. The thread runs on while its stack is read.
     #[cfg(feature = "experiments")]
     NoCopy = 3,
-    /// Experiment: no sample at all; what remains is the cost of the signals.
+    /// Experiment: no sample at all, so that only the cost of the signals is left.
     #[cfg(feature = "experiments")]
     Empty = 4,
     /// Experiment: both a copy and a walk in the handler, to be compared.

@@ -1,5 +1,5 @@
-//! Faults that are not ours reach whoever handled them before, exactly as without us. Each case is
-//! run in a process of its own (a forked child), because handlers belong to the process.
+//! Faults that are not ours reach the earlier handler, exactly as without us. Each case is run in
+//! a process of its own (a forked child), because handlers belong to the process.
 
 use dwell_signal::fault::{install_fault_handler, is_first_in_chain, reinstall_if_replaced};
 use dwell_signal::{Live, sys};
@@ -239,7 +239,7 @@ fn stepping_in_front_again_makes_no_circle() {
 }
 
 #[test]
-fn who_never_stops_replacing_us_wins() {
+fn handler_that_always_replaces_ours_wins() {
     let result = in_child(|| {
         install_fault_handler().unwrap();
         for round in 0..2 {

@@ -17,7 +17,7 @@ unsafe extern "C" fn theirs(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_voi
     THEIRS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Signals with our number that others send go to whoever had the number before.
+/// Signals with our number that others send go to the handler that was installed before.
 fn others_signals_are_passed_on(engine: &Engine) {
     for value in [0, 0x1234, 0xd3e1 << 47] {
         sys::queue_signal(sys::gettid(), SIGNAL, value).unwrap();
@@ -90,14 +90,15 @@ fn wrong_stack_bounds_do_no_harm(engine: &'static Engine) {
     let mut samples = Vec::new();
     drain_into(engine, &mut samples);
     assert!(samples.iter().all(|sample| sample.stack_len > 0));
-    // 1 MiB (the largest slot) above a stack of 2 MiB minus a little may or may not be mapped; what
-    // matters is that we are alive. All samples are cut off one way or the other.
+    // 1 MiB (the largest slot) above a stack of 2 MiB minus a little may or may not be mapped. In
+    // both cases the process survives, and all samples are cut off.
     let faults = engine.counters().get(Cause::StackFault) - before;
     let truncated = samples.iter().filter(|sample| sample.truncated).count() as u64;
     assert!(truncated + faults >= samples.len() as u64);
 }
 
-/// A thread that blocks our signal has one pending, gets it when it unblocks, and owes nothing.
+/// A thread that blocks our signal has one pending, gets it when it unblocks, and has no debt
+/// left.
 fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     let accounts = run_threads(engine, 0..1, move |_| {
         let set = sys::signal_bit(SIGNAL);
@@ -112,7 +113,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
         burn(20_000_000);
         let before = handled(engine);
         change(libc::SIG_UNBLOCK);
-        // What was pending has been handled when the call returns; at most one more can be due in
+        // Pending signals have been handled when the call returns; at most one more can be due in
         // the few microseconds since.
         let pending = handled(engine) - before;
         assert!(

@@ -55,8 +55,8 @@ fn measured_kernel_time_has_kernel_frames() {
         );
         (with, samples.len())
     };
-    // Reading random numbers is at least nine tenths kernel; burning is at most a half (it asks the
-    // kernel for the time once in a thousand rounds).
+    // Reading random numbers spends 90 % or more of its time in the kernel. Burning spends 50 % or
+    // less there (it asks the kernel for the time once in a thousand rounds).
     let (with, all) = sampled(burn_in_kernel);
     assert!(with * 10 >= all * 9, "{with} of {all} in the kernel");
     let (with, all) = sampled(burn);

@@ -108,8 +108,8 @@ fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     assert_eq!(after.get(Cause::PointsLost), before.get(Cause::PointsLost));
 }
 
-/// A thread that ends before there is a free slot leaves what it owes in its record, for whoever
-/// stops the recording or buries the thread; what nobody takes is counted as lost.
+/// A thread that ends before there is a free slot leaves its debt in its record. Stopping the
+/// recording or retiring the thread takes it. Debt that is never taken is counted as lost.
 fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
     let end_without_slots = || {
         let worker = thread::spawn(move || {

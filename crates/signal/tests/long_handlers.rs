@@ -1,5 +1,5 @@
-//! A perf event goes off by itself, and does so while its handler is at work as well: a thread
-//! whose handlers take longer than the interval must get on all the same.
+//! A free-running perf event also overflows while its handler is at work. A thread whose handlers
+//! take longer than the interval must still make progress.
 
 mod common;
 
@@ -21,7 +21,7 @@ extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
     while sys::own_cpu_ns() < until_ns {}
 }
 
-/// So much work, whatever else the thread has to do.
+/// A fixed amount of work, independent of the thread's handlers.
 fn work(rounds: u64) {
     let mut x = 1u64;
     for _ in 0..rounds {
@@ -29,8 +29,8 @@ fn work(rounds: u64) {
     }
 }
 
-/// Detects a thread that is held up by its own handlers for good. It gets half of the time, 0.3 is
-/// asked for. False alarm: not by chance on an idle machine.
+/// Detects a thread whose own handlers stop its progress permanently. It gets half of the time;
+/// the test asks for 0.3. False alarm: not by chance on an idle machine.
 #[test]
 fn measured_a_thread_with_long_handlers_gets_on() {
     let config = Config {

@@ -238,8 +238,8 @@ impl Drop for FarFromStacks {
     }
 }
 
-/// A thread that is on another stack than the one it was registered with, as on an alternate one:
-/// what lies on the stack it has left is of no moment that is known, so it cannot be read.
+/// A thread that is on another stack than its registered one, as on an alternate stack. The
+/// contents of the stack it has left belong to no known moment, so they cannot be read.
 fn elsewhere(engine: &'static Engine, registration: Registration) {
     let left = FarFromStacks::new();
     let (lo, hi) = left.range();
@@ -262,8 +262,8 @@ fn elsewhere(engine: &'static Engine, registration: Registration) {
     });
 }
 
-/// A stack deeper than the largest slot: the copied part is right, the rest is a fault and not the
-/// live bytes, and nothing is left of the slot for the heap chunk.
+/// A stack deeper than the largest slot. The copied part is right, memory beyond it faults and
+/// never shows live bytes, and the slot has no room left for the heap chunk.
 fn deep(engine: &'static Engine, registration: Registration) {
     let worker = thread::Builder::new().stack_size(512 << 10);
     let worker = worker.spawn(move || {

@@ -1,5 +1,5 @@
-//! Walks of threads that stand still: in the handler, and by a thread for which they wait. Whatever
-//! becomes of the walking thread, they get away, and the points of all samples add up.
+//! Walks of threads that stand still: in the handler, and by a thread for which they wait. In
+//! every state of the walking thread they continue, and the points of all samples add up.
 
 mod common;
 
@@ -15,18 +15,18 @@ const INTERVAL_NS: u64 = 500_000;
 /// As many frames as no small slot holds.
 const DEEP: u32 = 5000;
 
-/// What the walks have seen.
+/// Counts of walks and their results.
 static WALKS: AtomicU64 = AtomicU64::new(0);
 static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 static MOVED: AtomicU64 = AtomicU64::new(0);
-/// A sampled thread counts here as long as it runs; 0 while nobody does.
+/// A sampled thread increments it while it runs; 0 while none does.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// How deep stacks pretend to be.
 static DEPTH: AtomicU32 = AtomicU32::new(10);
 /// Makes walks last; in ms.
 static DELAY_MS: AtomicU64 = AtomicU64::new(0);
 
-/// "Walks": frames that tell who was walked, from where.
+/// "Walks": frames that show which thread was walked, and from where.
 fn walk(target: &mut WalkTarget<'_>) {
     let (tid, pc) = (target.header().tid, target.header().regs.rip);
     let before = PROGRESS.load(Ordering::SeqCst);
@@ -113,7 +113,7 @@ fn sampled(engine: &'static Engine, vantage: Vantage, threads: u64, walked: bool
     });
     assert!(engine.stop());
     assert!(checked.load(Ordering::Relaxed) > 0);
-    // Who walks may have no processor: threads do not wait for that, and it is counted.
+    // The walking thread may have no processor: threads do not wait for that, and it is counted.
     let copied = copied.into_inner();
     assert!(copied <= late() - late_before, "{copied} were not walked");
     for account in accounts {
@@ -200,7 +200,7 @@ fn by_a_thread_for_which_they_wait(engine: &'static Engine) {
     assert_eq!(engine.counters().waited_ns, waited_ns);
 }
 
-/// The thread that is walked makes no step meanwhile.
+/// The walked thread makes no step during the walk.
 fn nothing_moves_during_a_walk(engine: &'static Engine) {
     let server = Server::begin(engine);
     engine.set_vantage(Vantage::Paused, 100);
@@ -224,7 +224,8 @@ fn nothing_moves_during_a_walk(engine: &'static Engine) {
     drop(server);
     let samples = drainer.finish();
     account.assert_weight(weight_of(&samples, &account), INTERVAL_NS);
-    // Who walks may lose its processor in the midst of it, for longer than a thread waits.
+    // The walking thread may lose its processor in the middle of a walk, for longer than a thread
+    // waits.
     let moved = MOVED.load(Ordering::SeqCst);
     assert!(moved <= late() - late_before, "{moved} walks saw a change");
 }
@@ -253,7 +254,7 @@ fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
         account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
     }
     assert!(engine.counters().get(Cause::PauseTimeout) > 0, "all waited");
-    // Loose: it only says that nobody waited without end.
+    // Loose: it only shows that no thread waited without end.
     assert!(began.elapsed() < Duration::from_secs(60));
     DELAY_MS.store(0, Ordering::SeqCst);
     drop(server);
@@ -290,7 +291,8 @@ fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     assert!(weight_of(&samples, &account) >= 5 * INTERVAL_NS);
 }
 
-/// A drain that is broken off goes on where it was, and then with what has come since.
+/// A drain that was interrupted continues at the same place, and then with the slots published
+/// since.
 fn a_drain_in_parts_shows_all(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.start(INTERVAL_NS);
@@ -299,7 +301,7 @@ fn a_drain_in_parts_shows_all(engine: &'static Engine) {
         // Timers come with the kernel's ticks, some milliseconds apart.
         burn(100 * INTERVAL_NS);
         let mut weight_ns = 0;
-        // Two of those there are; the rest stays, and more come.
+        // There are two of those; the others stay, and more come.
         let mut some = 2;
         let all = engine.drain_while(|slot| {
             weight_ns += slot.weight_ns();
@@ -353,7 +355,7 @@ fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     assert!(engine.counters().get(Cause::WalkedInstead) > 0);
 }
 
-/// Who walks copies comes too late: nothing is copied until it has caught up.
+/// The thread that walks copies is late: no copies are made until it has caught up.
 fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.set_behind(true);
@@ -380,7 +382,7 @@ fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     account.assert_weight(weight_ns, INTERVAL_NS);
     assert!(walked > before);
     assert!(copied > 0, "later samples are copies again");
-    // One handler may have been under way when it was told.
+    // One handler may have been in progress when the delay was set.
     assert!(behind() <= walked + 1);
 }
 

@@ -1,6 +1,7 @@
 //! Arming, disarming and ending the wake-ups of one thread, whatever makes them.
 //!
-//! All of it works on a locked record. `rearm` runs in the handler; the rest on ordinary threads.
+//! All functions work on a locked record. `rearm` runs in the handler, the others on ordinary
+//! threads.
 
 use crate::config::EngineKind;
 use crate::counters::Cause;
@@ -15,7 +16,7 @@ use crate::slots::Reason;
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
-/// Who sent a signal.
+/// The sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// The thread's perf event or timer.
@@ -29,16 +30,16 @@ pub(crate) enum Sender {
 /// Where a thread was when its signals were stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// Its CPU time, in ns: its samples and what it owes stand for what it used up to there. None
-    /// if it was not sampled, or its clock could not be read any more.
+    /// The thread's CPU time, in ns, that its samples and its debt cover. None if it was not
+    /// sampled, or its clock could not be read any more.
     pub sampled_to_ns: Option<u64>,
-    /// What its next sample would have stood for, in ns.
+    /// The weight that its next sample would have had, in ns.
     pub owed_ns: u64,
 }
 
 impl Engine {
-    /// In the handler: lets the thread's next signal come when `due` says, `now_ns` being used. A
-    /// perf event that runs free goes off by itself while it is in step.
+    /// In the handler: schedules the thread's next signal at `due`, given `now_ns` of used CPU
+    /// time. A free-running perf event overflows without being set again while it is in step.
     #[inline]
     pub(crate) fn go_on(&self, guard: &mut Guard<'_>, now_ns: u64, due: &Due, sender: Sender) {
         let record = guard.record();
@@ -116,10 +117,11 @@ impl Engine {
         }
     }
 
-    /// Unlocks a record on an ordinary thread and makes up for a signal that came meanwhile.
+    /// Unlocks a record on an ordinary thread and makes up for a signal that was missed while the
+    /// record was locked.
     ///
-    /// That has to be done under the lock again, and the new signal must not come before it is
-    /// released, or the game begins anew: hence the gap, and that it grows.
+    /// The lock has to be taken again for that, and the new signal must not arrive before it is
+    /// released, or it would be missed again. A gap that grows with each attempt prevents that.
     pub(crate) fn unlock(&self, guard: Guard<'_>) {
         const GAPS_NS: [u64; 4] = [100_000, 400_000, 1_600_000, 6_400_000];
         let record = guard.record();
@@ -128,7 +130,7 @@ impl Engine {
             if !record.missed.swap(false, Ordering::SeqCst) {
                 return;
             }
-            // Who asks does so once.
+            // A request is answered once.
             let asked = record.missed_reason.swap(0, Ordering::Relaxed);
             if asked != 0 && self.is_running() {
                 let reason = Reason::from_bits(asked);
@@ -167,7 +169,8 @@ impl Engine {
         self.arm_from(guard, None)
     }
 
-    /// The same for a thread of which samples, and what it carries, tell to this CPU time of it.
+    /// Like `arm`, for a thread whose samples and carried weight cover its CPU time up to this
+    /// value.
     pub(super) fn arm_from(
         &self,
         guard: &mut Guard<'_>,
@@ -192,8 +195,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins a plan for what signals the thread, whose samples stand for its time to `origin_ns`,
-    /// and lets the first signal come. `salt`: another number for each plan of a recording.
+    /// Begins a plan for the source of the thread's signals and schedules the first signal. The
+    /// thread's samples cover its time to `origin_ns`. `salt` is a different number for each plan
+    /// of a recording.
     pub(super) fn begin_plan(
         &self,
         guard: &mut Guard<'_>,
@@ -301,7 +305,7 @@ impl Engine {
             KERNEL => {
                 let told_to_ns = unsignalled::close(self, &guard);
                 let owed_ns = record.carried_ns.load(Ordering::Relaxed);
-                // Of one that is gone it is told as time that nobody sampled.
+                // For a thread that has exited, it is reported as time without samples.
                 if stop.sampled_to_ns.is_some() {
                     stop.sampled_to_ns = told_to_ns.or(stop.sampled_to_ns);
                     stop.owed_ns = stop.owed_ns.saturating_add(owed_ns);
@@ -331,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// Gives back what makes the thread's signals. Signals on their way find nobody.
+    /// Releases the thread's source of signals. Signals on their way are ignored as stale.
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The period that a record notes is the one that the kernel has, whoever set it.
+//! The period in the record always equals the kernel's, regardless of which code set it.
 
 use crate::engine::Engine;
 use crate::engine::perf_permitted;
@@ -69,7 +69,7 @@ fn a_period_set_outside_of_the_handler_is_noted() {
         engine.unlock(guard);
         in_step
     };
-    // It goes off once in a window by itself.
+    // It overflows once per window without being set again.
     burn_until(in_step);
     for gap_ns in [3 * INTERVAL_NS, INTERVAL_NS / 2] {
         let mut guard = record.lock().unwrap();

@@ -21,9 +21,10 @@ impl Engine {
         record.exchange.is_by_timer.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread a timer for its perf event, or for that of its ring. Its windows go on:
-    /// what its last sample stood for ends where that of the next begins. Whether it has one now;
-    /// not, where it had no perf event, is not sampled, or somebody else just works on its record.
+    /// Gives the thread a timer instead of its perf event or its ring's event. Its windows
+    /// continue: the next sample's time begins where that of the last one ends. Returns whether
+    /// the thread has a timer now. It gets none if it had no perf event, is not sampled, or its
+    /// record is locked.
     ///
     /// # Errors
     /// The kernel's, if it refuses a timer: the thread keeps its event, and has no ring any more.
@@ -104,9 +105,10 @@ impl Engine {
         })
     }
 
-    /// Of a thread that is looked after once in a second or more, and has used so much since: it
-    /// has its event back when it has hardly run for some looks in a row. (Not at once: who works
-    /// in bursts would have the timer in between them.) Whether it has it now.
+    /// Checks a thread with a timer once a second or less often; it has used `used_ns` since the
+    /// last check. The thread gets its event back after it has hardly run for several checks in a
+    /// row. A single check is not enough: a bursty thread would have the timer between its bursts.
+    /// Returns whether the thread has its event now.
     pub(super) fn mind_rest(&'static self, record: &'static ThreadRecord, used_ns: u64) -> bool {
         const REST_NS: u64 = 1_000_000;
         const RESTS: u32 = 8;
@@ -122,9 +124,9 @@ impl Engine {
         before.saturating_add(1) >= RESTS && self.give_event(record) == Ok(true)
     }
 
-    /// Of a thread that has used far more than it should have without a signal: if that was to come
-    /// from a timer the thread never runs when the kernel ticks, and has its event back for good.
-    /// Whether it has it now.
+    /// Handles a thread that has used far more CPU time than it should have without a signal. If
+    /// the signal was to come from a timer, the thread never runs when the kernel ticks. It then
+    /// gets its event back permanently. Returns whether it has the event now.
     pub(super) fn mind_silence(&'static self, record: &'static ThreadRecord) -> bool {
         if !self.has_timer(record) || self.give_event(record) != Ok(true) {
             return false;
@@ -159,7 +161,7 @@ impl Engine {
         let taken_ns = guard.inner().plan.taken_to_ns();
         match sys::cpu_ns_of(guard.record().tid()) {
             Ok(now_ns) => self.begin_plan(guard, (taken_ns, taken_ns), now_ns),
-            // It has just ended. Who buries it finds what it has owed.
+            // It has just ended. Retiring the thread finds its debt.
             Err(_) => self.counters.add(Cause::RearmFailed, 1),
         }
     }

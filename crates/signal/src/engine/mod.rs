@@ -45,7 +45,7 @@ pub struct Engine {
     pub(crate) live: Live,
     /// The process's first thread. Not asked for in handlers: that is a system call.
     pub(crate) main_tid: i32,
-    /// Whether threads can be told apart without asking the kernel.
+    /// Whether handlers can identify threads without asking the kernel.
     pub(crate) reads_tls_base: bool,
     /// Room that a handler needs on an alternate stack, in bytes.
     pub(crate) room_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Engine {
     pub(crate) claim: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
     rings: Rings,
-    /// Control pages mapped by themselves, without a ring.
+    /// Control pages that are mapped without a ring.
     pages: AtomicU32,
     pub(crate) behind: AtomicBool,
     /// Room for frames that a walk in a slot may use.
@@ -209,9 +209,9 @@ impl Engine {
         self.stop_showing(|_, _| {})
     }
 
-    /// Like `stop`; shows each thread that owes CPU time, and how much, in ns: its points have
-    /// passed, and the signal was to come (a timer's comes with the kernel's next tick only), or
-    /// they found no free slot before the thread ended.
+    /// Like `stop`; shows each thread that has a debt of CPU time, in ns. Either its points have
+    /// passed but the signal had not arrived (a timer's comes only with the kernel's next tick),
+    /// or the points found no free slot before the thread ended.
     pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
         let quiet = self.stop_threads(|record, stop| {
             if stop.owed_ns > 0 {
@@ -221,10 +221,10 @@ impl Engine {
         self.await_handlers() && quiet
     }
 
-    /// Stops the signals of all threads and shows where each was, and those that ended owing CPU
-    /// time; handlers may be at work for a while ([`Engine::await_handlers`]). Threads are stopped
-    /// one after the other, and on a busy machine many ms may lie between the first and the last.
-    /// False if the signals of one could not be stopped.
+    /// Stops the signals of all threads and shows where each was, including ended threads with a
+    /// debt of CPU time. Handlers may still run for a while ([`Engine::await_handlers`]). Threads
+    /// are stopped one after the other. On a busy machine many ms may lie between the first and
+    /// the last. Returns false if the signals of a thread could not be stopped.
     pub fn stop_threads(&'static self, mut show: impl FnMut(&ThreadRecord, Stop)) -> bool {
         self.running.store(false, Ordering::SeqCst);
         let mut quiet = true;
@@ -284,9 +284,9 @@ impl Engine {
         Ok(record)
     }
 
-    /// Takes what the calling thread owes so far, as a snapshot of itself, if anything is due.
-    /// Returns up to which of its CPU time, in ns, its samples now stand for what it has used;
-    /// `None` if it is not sampled (nothing could be had that signals it, say).
+    /// Takes the calling thread's debt so far as a snapshot of itself, if a point is due. Returns
+    /// the CPU time, in ns, that its samples now cover. `None` if it is not sampled, for example
+    /// because it could not get a timer or an event.
     pub fn sample_here(&self, record: &ThreadRecord, reason: Reason) -> Option<u64> {
         let armed = record.armed.load(Ordering::Relaxed);
         if !armed || !self.is_running() || record.tid() != sys::gettid() {
@@ -304,8 +304,8 @@ impl Engine {
         Some(record.counted_ns.load(Ordering::Relaxed))
     }
 
-    /// Asks a thread that runs where it is: a snapshot with `reason` follows, with the weight that
-    /// the thread owes, or none. Whether the signal could be sent.
+    /// Asks a running thread for its stack. A snapshot with `reason` follows, with the weight that
+    /// the thread has in debt, possibly none. Returns whether the signal could be sent.
     pub fn ask(&self, record: &ThreadRecord, reason: Reason) -> bool {
         if !record.is_live() || !self.is_running() {
             return false;
@@ -343,8 +343,8 @@ impl Engine {
         self.pool.drain(visit)
     }
 
-    /// As `drain`, until `visit` says false: then the next call goes on from there. Returns whether
-    /// all that had been published was shown.
+    /// Like `drain`, until `visit` returns false; the next call continues from there. Returns
+    /// whether all published slots were shown.
     pub fn drain_while(&'static self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
         if self.pool.has_rest() {
             self.pool.drain_while(&mut visit);
@@ -353,7 +353,7 @@ impl Engine {
             }
         }
         self.pump();
-        // What has been published since is not in the rest.
+        // Slots published since then are not in the remainder.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let gives_rings = self.rings.bytes() != 0;
         self.pool.drain_while(|slot| {
@@ -366,10 +366,10 @@ impl Engine {
         !self.pool.has_rest()
     }
 
-    /// Recycles the records of ended threads, showing each before; to be called by the draining
-    /// thread. What a record still carries after that is counted as lost. A record is kept until a
-    /// drain that began after its end is over, so snapshots never name a recycled one. Returns how
-    /// many were recycled.
+    /// Recycles the records of ended threads, showing each before. Only the draining thread may
+    /// call it. Weight that a record still carries afterwards is counted as lost. A record is kept
+    /// until a drain that began after its end is over, so a snapshot never names a recycled
+    /// record. Returns how many were recycled.
     pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
         // A drain that is not over may still show slots of any record.
         if self.ended.load(Ordering::Relaxed) == 0 || self.pool.has_rest() {
@@ -400,7 +400,7 @@ impl Engine {
             .filter(|record| record.state.load(Ordering::Acquire) == LIVE)
     }
 
-    /// The record at this place, whoever has it now.
+    /// The record at this place, regardless of its present thread.
     #[must_use]
     pub fn record(&'static self, index: u32) -> Option<&'static ThreadRecord> {
         self.slab.get(index)
@@ -415,7 +415,8 @@ impl Engine {
             .filter(|record| record.generation() == header.record_generation)
     }
 
-    /// One counter now: what handlers write is left in their processors' caches as far as can be.
+    /// One counter now. Values that handlers write stay in their processors' caches as far as
+    /// possible.
     #[must_use]
     pub fn count(&self, cause: Cause) -> u64 {
         self.counters.get(cause)
@@ -427,17 +428,17 @@ impl Engine {
         self.counters.snapshot()
     }
 
-    /// Looks after the threads, about once a second: arms again those that have used far more CPU
-    /// time than they should have without a signal (it was lost to a full queue, say), tries again
-    /// those that could not be armed, and ends the records of threads that are gone without a word.
+    /// Checks the threads, about once a second. Arms again those that have used far more CPU time
+    /// than they should have without a signal (it was lost to a full queue, say). Tries again
+    /// those that could not be armed, and ends the records of threads that exited without notice.
     pub fn tend(&'static self) {
         if self.is_running() {
             self.live_records().for_each(|record| self.tend_one(record));
         }
     }
 
-    /// The same for `most` threads whose records are at `from` or after it, and for those that have
-    /// a timer for their event. Returns where to go on; 0: that was all.
+    /// The same for `most` threads whose records are at `from` or after it, and for threads that
+    /// have a timer for their event. Returns the place to continue from; 0 after the last record.
     pub fn tend_some(&'static self, from: u32, most: usize) -> u32 {
         if !self.is_running() {
             return 0;
@@ -461,8 +462,9 @@ impl Engine {
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
-        // Who had not run between the two times before, and has been given no processor since, has
-        // not run, sent no signal and not ended: thousands rest, and a system call for each costs.
+        // A thread that had not run between the two previous checks, and has had no turn on a
+        // processor since, has not run, sent a signal or ended. Thousands of threads are idle, and
+        // a system call for each costs time.
         let turns = self.turns(record).map_or(NO_TURNS, |turns| turns.word());
         if turns != NO_TURNS && record.tended_turns.load(Ordering::Relaxed) == turns {
             return;
@@ -503,7 +505,7 @@ impl Engine {
         } else if self.mind_silence(record) {
             self.counters.add(Cause::Silent, 1);
         } else if let Some(mut guard) = record.try_lock() {
-            // Sampling may have ended meanwhile, and disarmed it.
+            // Sampling may have ended in between and disarmed the thread.
             if !record.armed.load(Ordering::Relaxed) {
                 return;
             }

@@ -45,9 +45,9 @@ pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     try_open(true).or_else(|_| try_open(false))
 }
 
-/// Whether an event that disables itself can hang the machine: so it was found in Linux 6.16 and
-/// 6.17 (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as
-/// `uname -r` tells it.
+/// Whether an event that disables itself can hang the machine: seen in Linux 6.16 and 6.17
+/// (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as in `uname
+/// -r`.
 #[must_use]
 pub fn perf_hangs(release: &str) -> bool {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
@@ -126,7 +126,7 @@ pub fn refresh(fd: i32, signals: u32) -> Result<(), Errno> {
 
 /// Disables the event.
 pub fn disarm(fd: i32) {
-    // Fails only for a descriptor that somebody else has closed; then there is nothing to disable.
+    // Fails only for a descriptor that other code has closed; then the event is gone, too.
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
 }
 

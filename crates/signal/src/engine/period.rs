@@ -1,17 +1,17 @@
-//! What to do with a perf event that goes off by itself, so that it goes off at the next point.
+//! Adjusts a free-running perf event so that it overflows at the next point.
 //!
 //! Such an event counts its period again and again, as long as it may send signals. Setting a
-//! period restarts the event's timer, which is dear, and dearer while the event is enabled: then
-//! the timer that runs is taken out first. So an event gets no more signals to send than the block
-//! has points, and has disabled itself when its period is to change. A place further on is reached
-//! in two steps: a period that leads there, then the windows' length.
+//! period restarts the event's timer, which is expensive. It is more expensive while the event is
+//! enabled, as the running timer is removed first. So an event gets no more signals to send than
+//! the block has points, and has disabled itself when its period is to change. A place further on
+//! is reached in two steps: a period that leads there, then the windows' length.
 //!
 //! Pure arithmetic.
 
 use crate::plan::EARLY_PART;
 
 /// Signals that an event may send before one of them is answered. A thread that blocks the signal
-/// has so many pending at most, and the event is disabled.
+/// has no more than this many pending. Then the event is disabled.
 pub const CREDIT: u32 = 4;
 
 /// Where an event stands in its handler.

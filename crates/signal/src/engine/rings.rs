@@ -1,10 +1,9 @@
 //! Which threads have a ring, in which the kernel puts their samples, instead of signals.
 //!
-//! A thread is signalled first, as what it does is seen so only: what it works for, which logical
-//! thread is mounted, how deep its stack is. One that has been seen some times to have nothing of
-//! all that gets a ring, of which there are few, as each takes locked memory. It is signalled again
-//! when that changes, or when it rests and another one wants its ring. Nothing here runs in a
-//! handler.
+//! A thread is signalled first, because only its own handler sees its context, its mounted logical
+//! thread and the depth of its stack. If several samples show none of these, the thread gets a
+//! ring. Rings are few, as each takes locked memory. The thread is signalled again when that
+//! changes, or when it is idle and another thread wants its ring. Nothing here runs in a handler.
 
 use crate::counters::Cause;
 use crate::engine::Engine;
@@ -19,20 +18,20 @@ use dwell_walker::Memory;
 
 /// Rings at once, at most: each is 0.5 or 2 MiB of locked memory.
 const RINGS_MAX: usize = 64;
-/// Samples by signals in a row that show nothing that only the thread could tell, until it gets a
+/// Samples by signals in a row that show only what the kernel can copy, before a thread gets a
 /// ring.
 const PLAIN_SAMPLES: u32 = 3;
-/// In place of their number: the thread is signalled for good.
+/// In place of their number: the thread is signalled permanently.
 const SIGNALLED: u32 = u32::MAX;
 /// A thread without a sample for so long, or for so many intervals, may lose its ring to another
 /// one.
 const RESTS_NS: u64 = 2_000_000_000;
 const RESTS_INTERVALS: u64 = 8;
 
-/// A bit beside the number of bytes, which is a multiple of 8.
+/// A flag bit in the number of bytes, which is a multiple of 8.
 const AT_ONCE: u32 = 1;
 
-/// Who has a ring.
+/// The threads that have a ring.
 #[derive(Debug)]
 pub(crate) struct Rings {
     /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
@@ -135,26 +134,27 @@ impl Engine {
         (error != 0).then_some(Errno(error))
     }
 
-    /// What this thread does can be told by itself only: it is signalled from the next drain on,
-    /// for good.
+    /// Only the thread's own handler can read what this thread does: it is signalled permanently
+    /// from the next drain on.
     pub fn must_signal(&self, record: &ThreadRecord) {
         record.plain.store(SIGNALLED, Ordering::SeqCst);
     }
 
-    /// The same from now on, for the calling thread, whose record this is.
+    /// Like [`Engine::must_signal`], at once, for the calling thread, whose record this is.
     pub fn must_signal_now(&'static self, record: &'static ThreadRecord) {
         self.must_signal(record);
         if record.unreachable().is_some() {
             return;
         }
-        // Who is just giving it a ring has the record, or will see that.
+        // A thread that is just giving it a ring has locked the record, or will see the mark.
         if let Some(mut guard) = record.lock() {
             self.take_back(&mut guard);
             self.unlock(guard);
         }
     }
 
-    /// Takes what the kernel has copied, and takes rings from those who are to be signalled.
+    /// Takes what the kernel has copied, and takes the rings from threads that are to be
+    /// signalled.
     pub(super) fn pump(&'static self) {
         let is_on = self.rings.bytes() != 0;
         for holder in &self.rings.holders {
@@ -220,7 +220,7 @@ impl Engine {
         }
         let index = record.index();
         if !self.rings.take(index) {
-            // Its turn comes again, when one is free or taken from who rests.
+            // The thread is tried again when a ring is free or has been taken from an idle thread.
             return self.free_one();
         }
         // Of the runtime's own threads only they themselves know where their stacks end.
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Takes the ring of somebody who rests, if all are taken.
+    /// Takes the ring of an idle thread, if no ring is free.
     fn free_one(&'static self) {
         let now_ns = sys::monotonic_ns();
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
@@ -270,8 +270,8 @@ impl Engine {
         self.rings.refused(error);
     }
 
-    /// From signals to a ring, if the thread is signalled and nobody has said meanwhile that it has
-    /// to be.
+    /// Moves a thread from signals to a ring, if it is signalled and has not been marked in
+    /// between as one that must be.
     fn give_ring(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let Some(mut guard) = record.try_lock() else {
             return Ok(false);
@@ -288,8 +288,8 @@ impl Engine {
         result.map(|()| is_signalled)
     }
 
-    /// Its windows are taken whole: what the last one has taken of the time to come is not counted
-    /// again, and what was used since is carried.
+    /// Its windows are taken as a whole. Future time that the last window covers is not counted
+    /// again, and time used since is carried.
     pub(super) fn leave_signals(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let now_ns = sys::cpu_ns_of(record.tid())?;
@@ -312,7 +312,8 @@ impl Engine {
         Ok(())
     }
 
-    /// From its ring to signals, if nobody else works on the thread's record. Whether it had one.
+    /// Moves a thread from its ring to signals, if its record is not locked. Returns whether it
+    /// had a ring.
     pub(super) fn leave_ring(&'static self, record: &'static ThreadRecord) -> bool {
         if record.engine.load(Ordering::Relaxed) != KERNEL {
             return false;
@@ -325,7 +326,8 @@ impl Engine {
         true
     }
 
-    /// From a ring to signals. What the thread carries is its next sample's.
+    /// Moves a thread from a ring to signals. The weight that the thread carries goes to its next
+    /// sample.
     fn take_back(&self, guard: &mut Guard<'_>) {
         let record = guard.record();
         if record.engine.load(Ordering::Relaxed) != KERNEL {
@@ -339,7 +341,7 @@ impl Engine {
     }
 }
 
-/// Whether somebody has said so, for good.
+/// Whether the thread has been marked as signalled permanently.
 fn must_be_signalled(record: &ThreadRecord) -> bool {
     record.plain.load(Ordering::SeqCst) == SIGNALLED
 }
@@ -360,7 +362,7 @@ fn is_one_more(record: &ThreadRecord) -> bool {
 enum Sight {
     /// Nothing but what the kernel copies as well.
     Plain,
-    /// Something that only the thread can tell, or that the kernel does not copy.
+    /// Something that only the thread's handler can read, or that the kernel does not copy.
     More,
     /// It was walked where it was taken, for want of time, or not at all: it says neither.
     Nothing,
@@ -371,8 +373,8 @@ fn depth(header: &SlotHeader) -> u64 {
     header.stack_hi.saturating_sub(header.regs.rsp)
 }
 
-/// How much is to be copied of a stack of this depth, where it was so much `before`, if at all, and
-/// can be `most`: one that was too deep once has all.
+/// Bytes to copy of a stack of this depth, given the number `before` (0 if none) and the maximum
+/// `most`. A thread that was too deep once gets `most`.
 fn bytes_for(depth: u64, before: u32, most: u32) -> u32 {
     let with_room = depth.saturating_add(depth / 2);
     match with_room <= u64::from(FEW_BYTES) && before <= FEW_BYTES {
@@ -427,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_thread_can_tell_wants_a_signal() {
+    fn context_or_anchor_in_a_sample_needs_signals() {
         let shown = |change: &dyn Fn(&mut SlotHeader)| {
             // SAFETY: numbers, and enums of which 0 is one: so slots begin.
             let mut header: SlotHeader = unsafe { core::mem::zeroed() };
@@ -462,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_said_is_not_counted_away() {
+    fn permanent_mark_survives_plain_samples() {
         static SLAB: Slab = Slab::new();
         let record = SLAB.begin(&Registration::default()).unwrap();
         let said: [bool; 5] = core::array::from_fn(|_| is_one_more(record));

@@ -1,11 +1,11 @@
 //! How often a thread has been given a processor, read without a system call.
 //!
-//! The kernel writes the control page of a mapped perf event each time that the event's thread gets
-//! a processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
-//! scheduled in): its `lock`, a sequence lock, grows by two. So a thread that did not run when it
-//! was seen, and whose page is unchanged, has not run since. This module maps such a page for
-//! threads that have no ring, whose control page is as good. Nothing here runs in
-//! a handler.
+//! The kernel writes the control page of a mapped perf event each time the event's thread gets a
+//! processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
+//! scheduled in). Its `lock`, a sequence lock, grows by two. So a thread that did not run at its
+//! last check, and whose page is unchanged, has not run since. This module maps such a page for
+//! threads that have no ring; a ring's control page serves equally well. Nothing here runs in a
+//! handler.
 
 use crate::arch::fetch_ahead;
 use crate::engine::Engine;
@@ -26,7 +26,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// In one word: the page, of whose number the upper bits do not matter, and the turns.
+    /// In one word: the page number, whose upper bits do not matter, and the turns.
     pub(crate) fn word(&self) -> u64 {
         (self.page as u64) << 20 | u64::from(self.lock)
     }
@@ -43,9 +43,10 @@ impl Turns {
 }
 
 impl Engine {
-    /// The thread's turns so far; `None` if it has no perf event that is on, or its page is not
-    /// mapped, or it answers no signals: its event is off then, and it takes turns that nobody
-    /// counts. (That is found out within a second of its CPU time: [`Engine::tend`].)
+    /// The thread's turns so far. `None` if it has no enabled perf event, or the page is not
+    /// mapped, or the thread answers no signals. In the last case its event is off, and its turns
+    /// are not counted. [`Engine::tend`] finds that out within one second of the thread's CPU
+    /// time.
     #[must_use]
     pub fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
         let page = record.page.load(Ordering::Acquire);
@@ -143,7 +144,7 @@ fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     let page = record.page.swap(0, Ordering::Relaxed);
     if page != 0 && page != record.ring.load(Ordering::Relaxed) {
         // SAFETY: mapped by `attach_page` with this length, and taken out of the record, whose lock
-        // we hold. Who still has its address reads it by loads that may fault.
+        // we hold. A reader that still has its address uses loads that may fault.
         unsafe { sys::unmap(page as *mut u8, RING_PAGE) };
         engine.pages.fetch_sub(1, Ordering::Relaxed);
     }

@@ -37,7 +37,8 @@ impl FdTable {
         chunk.get(fd & (CHUNK_LEN.wrapping_sub(1)))
     }
 
-    /// The index of the record that owns `fd`; one that no record has if it did once.
+    /// The index of the record that owns `fd`. May be an index without a record if `fd` once had
+    /// one.
     #[inline]
     pub fn get(&self, fd: i32) -> Option<u32> {
         self.entry(fd)?.load(Ordering::Acquire).checked_sub(1)
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_hold() {
+    fn descriptor_out_of_range_is_refused() {
         let table = FdTable::new();
         assert_eq!(table.get(-1), None);
         assert!(table.set(-1, 3).is_err());

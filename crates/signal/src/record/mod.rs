@@ -1,9 +1,9 @@
 //! Thread records: what the handler knows of the thread it runs on.
 //!
 //! Records live in a slab that is never freed, so a late signal can always look at one and find
-//! that it is not meant (any more): signals carry a cookie of index and generation, or a perf
-//! file descriptor that a table maps to a record. Whoever works on a record holds its `busy` word;
-//! a handler never waits for it.
+//! that it is not meant (any more). Signals carry a cookie of index and generation, or a perf file
+//! descriptor that a table maps to a record. Code that works on a record holds its `busy` word; a
+//! handler never waits for it.
 
 mod by_fd;
 mod cookie;
@@ -52,7 +52,7 @@ pub(crate) const KERNEL: u32 = 3;
 /// No number of turns.
 pub(crate) const NO_TURNS: u64 = u64::MAX;
 
-/// What only the holder of `busy` may touch.
+/// Data that only the holder of `busy` may touch.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub plan: Plan,
@@ -80,7 +80,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// It has what all begin with, whatever that is.
+    /// Resets it to the initial state.
     pub fn reset(&self) {
         self.is_by_timer.store(false, Ordering::Relaxed);
         self.had_ring.store(false, Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub struct ThreadRecord {
     pub(crate) armed: AtomicBool,
     pub(crate) newborn: AtomicBool,
     pub(crate) missed: AtomicBool,
-    /// What the thread was asked then, as its reason's number; 0: nothing.
+    /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
     /// The base of thread-local storage of the thread with this id, once its handler has seen both;
     /// 0 before.
@@ -133,7 +133,7 @@ pub struct ThreadRecord {
     pub(crate) kernel_fd: AtomicI32,
     pub(crate) kernel_ring: AtomicUsize,
     pub(crate) kernel_data_bytes: AtomicUsize,
-    /// ... how much of the time since samples tell, ...
+    /// ... the CPU time that samples cover, ...
     pub(crate) kernel_told_ns: AtomicU64,
     /// ... by how much its clock is taken to be ahead of the thread's, ...
     pub(crate) kernel_ahead_ns: AtomicI64,
@@ -200,8 +200,8 @@ impl ThreadRecord {
         self.managed_thread.load(Ordering::Acquire)
     }
 
-    /// Sets that structure; 0 before its memory goes away. What was set before is seen by who sees
-    /// this.
+    /// Sets that structure; 0 before its memory is freed. A reader that sees this value also sees
+    /// all earlier writes of the caller.
     pub fn set_managed_thread(&self, managed_thread: u64) {
         self.managed_thread.store(managed_thread, Ordering::Release);
     }
@@ -290,7 +290,7 @@ impl ThreadRecord {
         Cookie::new(self.index(), self.generation())
     }
 
-    /// Takes the record for oneself, if nobody has it.
+    /// Locks the record, if it is not locked.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         // Sequentially consistent: see `Guard::unlock`.
@@ -300,8 +300,8 @@ impl ThreadRecord {
             .map(|_| Guard { record: self })
     }
 
-    /// As [`Self::try_lock`], for ordinary threads: waits while a handler is at work, which takes
-    /// microseconds unless the thread loses its processor meanwhile.
+    /// Like [`Self::try_lock`], for ordinary threads. Waits while a handler is at work, which
+    /// takes microseconds unless the thread loses its processor in between.
     pub(crate) fn lock(&self) -> Option<Guard<'_>> {
         const YIELDS_MAX: u32 = 1 << 20;
         for _ in 0..YIELDS_MAX {
@@ -385,9 +385,9 @@ impl<'a> Guard<'a> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A handler that finds the record busy sets `missed` and then tries once more; whoever
-        // unlocks looks at `missed` afterwards. All four are sequentially consistent, so at least
-        // one of the two sees the other and no wake-up is lost.
+        // A handler that finds the record busy sets `missed` and then tries once more. Unlocking
+        // checks `missed` afterwards. All four are sequentially consistent, so at least one of the
+        // two sees the other and no wake-up is lost.
         self.record.busy.store(0, Ordering::SeqCst);
     }
 }

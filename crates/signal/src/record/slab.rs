@@ -30,7 +30,7 @@ impl Slab {
         }
     }
 
-    /// The record at `index`, in whatever state it is.
+    /// The record at `index`, in any state.
     #[inline]
     pub fn get(&'static self, index: u32) -> Option<&'static ThreadRecord> {
         let chunk = self
@@ -42,12 +42,12 @@ impl Slab {
         }
         let offset = (index & CHUNK_LEN.wrapping_sub(1)) as usize;
         // SAFETY: a chunk is a mapping of CHUNK_LEN records that is never unmapped, and the offset
-        // is below CHUNK_LEN. A zeroed record is a valid one (free, generation 0): atomics, and
-        // a plan of zeroes that nobody reads before it is set.
+        // is below CHUNK_LEN. A zeroed record is a valid one (free, generation 0): atomics, and a
+        // plan of zeroes that is not read before it is set.
         Some(unsafe { &*chunk.add(offset) })
     }
 
-    /// All records that a thread has or had, in whatever state.
+    /// All records that a thread has or had, in any state.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
         self.iter_from(0)
     }
@@ -78,7 +78,7 @@ impl Slab {
         let index = index.map_err(|_| Errno(libc::EAGAIN))?;
         self.make_chunk(index >> CHUNK_BITS)?;
         let record = self.get(index).ok_or(Errno(libc::EFAULT))?;
-        // Nobody else has this index. Who looks at the record meanwhile sees that it is free.
+        // No other thread has this index. A reader of the record sees until then that it is free.
         record.index.store(index, Ordering::Relaxed);
         Ok(record)
     }

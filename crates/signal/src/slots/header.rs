@@ -22,19 +22,18 @@ pub enum Reason {
     CpuTime = 0,
     /// The thread begins.
     ThreadStart = 1,
-    /// The thread ends: what it still owes.
+    /// The thread ends: its CPU-time debt.
     ThreadEnd = 2,
     /// The recording ends or rotates.
     Flush = 3,
-    /// A stop of all threads waits for this one: where it is, whether it owes anything or not.
+    /// A stop of all threads waits for this one: its stack, with or without debt.
     Stop = 4,
     /// The thread has allocated an object that was chosen; no CPU time belongs to it.
     Allocation = 5,
     /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
     /// belongs to it.
     Wait = 6,
-    /// Another thread waits for a monitor that this one has: where it is, whether it owes anything
-    /// or not.
+    /// Another thread waits for a monitor that this one owns: its stack, with or without debt.
     Owner = 7,
 }
 
@@ -86,8 +85,8 @@ pub struct SlotHeader {
     pub regs: Registers,
     /// Whether the three anchor words could be read.
     pub anchor_valid: bool,
-    /// Whether the kernel has copied it, without a signal: what only the thread can tell is not
-    /// there.
+    /// Whether the kernel has copied it, without a signal: data that only the thread itself can
+    /// read is missing.
     pub is_copied_by_kernel: bool,
     /// Whether it can have been taken in the kernel although there are no frames of that.
     pub kernel_unseen: bool,
@@ -112,8 +111,8 @@ pub struct SlotHeader {
     pub word: u64,
     /// Address of the first stack byte copied.
     pub stack_lo: u64,
-    /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
-    /// and was not copied cannot be read: the live bytes belong to another moment.
+    /// Where the stack ends; if that is not known, an address it does not reach. Bytes below it
+    /// that were not copied cannot be read: the live bytes belong to another moment.
     pub stack_hi: u64,
     /// Bounds of another stack of the thread, if it is on an alternate one: not copied, so it
     /// cannot be read. Empty for the ordinary case.
@@ -130,9 +129,9 @@ pub struct SlotHeader {
     pub cont_entry: u64,
     /// What the thread worked for.
     pub context: Context,
-    /// What it has allocated, if it was for that ([`Reason::Allocation`]).
+    /// The allocated object, if the snapshot is for one ([`Reason::Allocation`]).
     pub allocation: Allocation,
-    /// What it has waited for, if it was for that ([`Reason::Wait`]).
+    /// The wait, if the snapshot is for one ([`Reason::Wait`]).
     pub wait: Wait,
     /// The request that it answers ([`Reason::Owner`]); 0: none, the thread has not what is asked
     /// for.
@@ -141,7 +140,7 @@ pub struct SlotHeader {
     pub handler_ns: u64,
     /// The walk, if there was one before publication.
     pub walk: WalkNote,
-    /// Who works on a slot that is handed to the walking thread; see [`crate::pause`].
+    /// The holder of a slot that is handed to the walking thread; see [`crate::pause`].
     pub(crate) handoff: AtomicU32,
     /// First bytes of the logical thread's name.
     pub logical_name: [u8; LOGICAL_NAME_MAX],
@@ -157,11 +156,11 @@ pub struct Allocation {
     pub size: u64,
     /// The bytes of allocated objects that it stands for.
     pub weight: u64,
-    /// What it is: a number that the agent understands.
+    /// The object's class: a number that the agent understands.
     pub class: u32,
     /// Where it is followed, if it is.
     pub followed: Followed,
-    /// Whether it is told as an allocation, and not only followed.
+    /// Whether it is reported as an allocation, and not only followed.
     pub is_told: bool,
 }
 
@@ -177,8 +176,9 @@ pub struct Followed {
     pub collections: u32,
 }
 
-/// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing
-/// depth; older ones are hardly ever touched between signal and walk, which reads them live.
+/// Maximum number of chunks of a continuation that are copied. A thread has more than one while it
+/// freezes at growing depth. Older ones are hardly ever touched between signal and walk, which
+/// reads them live.
 pub const CHUNKS_MAX: usize = 4;
 
 /// One range of heap that was to be copied.
@@ -292,7 +292,8 @@ impl<'a> Slot<'a> {
         self.header.logical_name.get(..len).unwrap_or(&[])
     }
 
-    /// The process's memory as it was for this thread: the copies, and the live rest.
+    /// The process's memory as it was for this thread: the copies, and live memory everywhere
+    /// else.
     #[must_use]
     pub fn memory(&self, live: Live) -> SnapshotMemory<'a, Live> {
         let stack = Region {

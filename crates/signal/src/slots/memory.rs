@@ -1,4 +1,4 @@
-//! Snapshot memory: what was copied hides what is there now.
+//! Snapshot memory: copied bytes hide the live ones.
 //!
 //! The part of a stack that was not copied is a fault, never the live bytes: the thread has run on
 //! and they belong to another moment.
@@ -29,7 +29,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The word at `addr`, if all of it was copied.
+    /// The word at `addr`, if the whole word was copied.
     #[inline]
     fn word(&self, addr: u64) -> Option<u64> {
         let offset = usize::try_from(addr.wrapping_sub(self.start)).ok()?;
@@ -37,7 +37,7 @@ impl<'a> Region<'a> {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// What the region has to say about the bytes from `addr` on, if anything.
+    /// The region's answer for the bytes from `addr` on, if it covers them.
     fn govern(&self, addr: u64) -> Option<Governed<'a>> {
         let offset = addr.checked_sub(self.start)?;
         let copied = self.bytes.len() as u64;

@@ -27,11 +27,12 @@ pub struct SlotPool {
     filled: TaggedHead,
     /// Slots whose threads wait to be walked.
     offered: TaggedHead,
-    /// What a drain has left to the next one, first to last; the draining thread's alone.
+    /// Slots that a drain has left to the next one, first to last; only the draining thread uses
+    /// it.
     rest: AtomicU32,
 }
 
-/// A slot nobody else knows of. Publish it or release it; forgetting it loses it.
+/// A slot that no other code knows. Publish it or release it; forgetting it loses it.
 #[must_use]
 #[derive(Debug)]
 pub struct OwnedSlot {
@@ -72,7 +73,7 @@ impl OwnedSlot {
         (self.data().wrapping_add(start), room)
     }
 
-    /// The word that says who works on the slot; it stays mapped whatever becomes of the slot.
+    /// The word that names the slot's holder; it stays mapped in every state of the slot.
     #[inline]
     pub(crate) fn handoff(&mut self) -> &'static AtomicU32 {
         let word = &raw const self.header().handoff;
@@ -122,7 +123,7 @@ impl SlotPool {
     ///
     /// # Safety
     /// `region` must be zeroed, page-aligned memory of [`SlotPool::region_bytes`] bytes that is
-    /// used for nothing else and never freed.
+    /// used only for this pool and never freed.
     #[must_use]
     pub unsafe fn new(region: *mut u8, specs: &[ClassSpec]) -> Option<Self> {
         let mut base = (region as usize).checked_add(links_bytes(specs)?)?;
@@ -260,7 +261,7 @@ impl SlotPool {
             visit(slot);
             true
         };
-        // What a drain before this one left, if it did, and then what has been published since.
+        // First the slots that an earlier drain left, then those published since.
         let rest = if self.has_rest() {
             self.drain_while(&mut all)
         } else {
@@ -275,8 +276,8 @@ impl SlotPool {
         self.rest.load(Ordering::Relaxed) != 0
     }
 
-    /// As [`SlotPool::drain`], until `visit` says false; the next drain goes on from there, and
-    /// takes what was published meanwhile only in another turn.
+    /// Like [`SlotPool::drain`], until `visit` returns false. The next drain continues from there.
+    /// Slots published in between wait for the drain after that.
     pub fn drain_while(&self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> usize {
         let head = match self.rest.swap(0, Ordering::Relaxed) {
             0 => self.reversed(self.filled.take_all()),

@@ -101,7 +101,7 @@ fn drains_in_order_and_frees() {
 }
 
 #[test]
-fn what_a_drain_leaves_the_next_one_takes_first() {
+fn next_drain_takes_left_slots_first() {
     let pool = pool(&SPECS);
     let publish = |time_ns| {
         let mut slot = pool.take(1).unwrap();

@@ -97,8 +97,8 @@ impl WalkNote {
     }
 }
 
-/// A thread to be walked, for the agent's hook: what the handler noted of it, and where the frames
-/// go. The thread stands still meanwhile.
+/// A thread to be walked, for the agent's hook: the handler's notes about it, and where the frames
+/// go. The thread stands still during the walk.
 pub struct WalkTarget<'a> {
     slot: &'a mut OwnedSlot,
     live: Live,

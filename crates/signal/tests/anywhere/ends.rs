@@ -35,7 +35,7 @@ extern "C" fn destroy(record: *mut c_void) {
 }
 
 fn key() -> libc::pthread_key_t {
-    // 0 means that there is none yet: the key is kept plus one.
+    // 0 means that the key has not been made yet: the key is kept plus one.
     static KEY: AtomicU32 = AtomicU32::new(0);
     let known = KEY.load(Ordering::Relaxed);
     if known != 0 {
@@ -103,7 +103,7 @@ extern "C-unwind" fn leave(_: *mut c_void) -> *mut c_void {
     unsafe { pthread_exit(std::ptr::null_mut()) }
 }
 
-/// Many threads that end by `pthread_exit`, at whatever moment the signals come.
+/// Many threads that end by `pthread_exit`, at random moments relative to the signals.
 pub fn threads_end_in_the_middle(stage: &Stage<'_>) {
     const ROUNDS: u64 = 30;
     type Start = extern "C" fn(*mut c_void) -> *mut c_void;

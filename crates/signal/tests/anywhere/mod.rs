@@ -1,9 +1,10 @@
-//! A thread may be anywhere when the signal comes: in the dynamic loader, at its very end, about to
-//! become two processes, on another stack, in `malloc`, without thread-local storage, with signals
-//! blocked. For each way to walk it is sampled there, gets away, and has its CPU time counted.
+//! A thread may be anywhere when the signal comes: in the dynamic loader, at its very end, about
+//! to become two processes, on another stack, in `malloc`, without thread-local storage, with
+//! signals blocked. In each place, and with each way to walk, the thread is sampled, continues,
+//! and has its CPU time counted.
 //!
-//! The engine's handler is replaced by one that looks at what the handler does to the place it
-//! landed in: `errno` is kept, nothing is allocated, and no other process ever runs it.
+//! The engine's handler is replaced by a test handler that checks the state the real one leaves
+//! behind: `errno` is kept, nothing is allocated, and no other process ever runs it.
 
 mod ends;
 mod helpers;
@@ -157,7 +158,7 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// What was sampled during `work`, whose accounts must add up.
+    /// The samples taken during `work`, whose accounts must add up.
     pub fn record(&self, work: impl FnOnce() -> Vec<Account>) -> Vec<Sample> {
         let engine = self.engine;
         let (walks, timeouts) = (WALKS.load(Ordering::Relaxed), self.timeouts());

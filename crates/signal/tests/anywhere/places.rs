@@ -125,7 +125,7 @@ pub fn with_all_signals_blocked(stage: &Stage<'_>) {
     assert!(whole >= 6, "{whole} of 6");
 }
 
-/// A thread whose thread pointer is null: it has been made, and nothing of it has been set up yet.
+/// A thread whose thread pointer is null: it has been made, but not set up yet.
 pub fn without_a_thread_pointer(stage: &Stage<'_>) {
     let engine = stage.engine;
     let samples = stage.record(|| {

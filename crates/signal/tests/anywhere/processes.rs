@@ -1,5 +1,5 @@
-//! Processes made by a process that is being sampled: they are never signalled, never held up, and
-//! start with nothing of ours; their CPU time is not their parent's.
+//! Processes made by a process that is being sampled. They are never signalled, never held up, and
+//! start without any of our state. Their CPU time is not their parent's.
 
 use super::{DELAY_US, Stage, WALKING, elsewhere};
 use crate::common::{burn, register_here, run_threads, settle};
@@ -53,7 +53,7 @@ pub fn vfork_children_are_left_alone(stage: &Stage<'_>) {
         })
     });
     assert_eq!(elsewhere(), before, "a child was signalled");
-    // That would have been seen; and somebody else's signal does a child no harm.
+    // That would have been seen; and a foreign signal does a child no harm.
     let status = helpers.vfork_child(0, engine.signal(), false);
     assert_eq!(status, 7 << EXIT_CODE_SHIFT);
     assert_eq!(elsewhere(), before + 1);

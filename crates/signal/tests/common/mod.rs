@@ -127,7 +127,7 @@ pub fn register_here(engine: &'static Engine, seed: u64) -> &'static ThreadRecor
 
 type Order = Box<dyn FnOnce() + Send>;
 
-/// A registered thread that does what it is told, and waits between.
+/// A registered thread that runs the jobs it is given, and waits in between.
 pub struct Worker {
     pub record: &'static ThreadRecord,
     tell: Sender<Order>,

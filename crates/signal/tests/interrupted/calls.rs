@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What others do to end a wait they do about so often.
 const PACE: Duration = Duration::from_micros(300);
-/// Waits that end by themselves last about so long.
+/// Waits with a timeout last about so long.
 const WAIT_NS: i64 = 300_000;
 const WAIT_US: i64 = WAIT_NS / 1000;
 
@@ -31,7 +31,7 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// A result of -1 is an error, unless it is one of those that end a wait as planned.
+/// A result of -1 is an error, unless `errno` is one that ends a wait as planned.
 fn outcome(result: i64, planned: &[i32]) -> Result<()> {
     match errno() {
         _ if result >= 0 => Ok(()),

@@ -1,6 +1,6 @@
-//! What system calls of the program notice of our signals: which of them can fail with `EINTR`, and
-//! how often they do. Calls that the kernel begins again after a handler with `SA_RESTART` never
-//! fail; and a thread that blocks is hardly ever signalled.
+//! The effect of our signals on the program's system calls: which of them can fail with `EINTR`,
+//! and how often they do. Calls that the kernel restarts after a handler with `SA_RESTART` never
+//! fail. A thread that blocks is hardly ever signalled.
 
 mod calls;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// An interval short enough that signals come all the time.
 const SHORT_NS: u64 = 100_000;
-/// The one that recordings have unless they are told otherwise.
+/// The default interval of recordings.
 const USUAL_NS: u64 = 10_000_000;
 /// Computed before each call, without entering the kernel.
 const COMPUTE: Duration = Duration::from_micros(30);
@@ -37,8 +37,8 @@ fn compute() {
     }
 }
 
-/// Makes a call as long as more are wanted, which is told how many there were and how many of them
-/// were interrupted; the latter. Nothing else may happen to it.
+/// Repeats a call while `more` returns true, given the number of calls and of interrupted calls.
+/// Returns the number of interrupted calls. The call must not fail in any other way.
 fn interrupted(call: &Call, more: impl Fn(u32, u32) -> bool, ready: &Barrier) -> u32 {
     let mut once = (call.prepare)();
     ready.wait();
@@ -55,8 +55,8 @@ fn interrupted(call: &Call, more: impl Fn(u32, u32) -> bool, ready: &Barrier) ->
     count
 }
 
-/// Sends a thread our signal without pause, as if it were meant for somebody else: whether the call
-/// can be interrupted at all.
+/// Sends a thread our signal without pause, as a foreign one: shows whether the call can be
+/// interrupted at all.
 fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
     /// A cookie of a record that does not exist.
     const STALE: u64 = 0xd3e1 << 48 | 0xf_ffff;
@@ -89,7 +89,7 @@ fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
     })
 }
 
-/// The kernel begins again what signal(7) says it does, and nothing else.
+/// The kernel restarts exactly the calls that signal(7) lists.
 fn what_can_be_interrupted(engine: &'static Engine) {
     for call in &CALLS {
         let count = bombarded(engine, call);
@@ -125,7 +125,7 @@ fn sampled(engine: &'static Engine, interval_ns: u64, vantage: Vantage, times: u
         );
         all += samples;
         failed += count;
-        // One signal interrupts at most one call.
+        // One signal can interrupt only one call.
         assert!(u64::from(count) <= samples + 1 + cpu_ns / interval_ns);
         assert!(!call.restarts || count == 0, "{}", call.name);
     }
@@ -145,8 +145,9 @@ fn plan() -> (u32, &'static [u64]) {
     }
 }
 
-/// With one kind of engine: what can happen, and how often it does. Unless `in_kernel`, signals are
-/// made while threads are in user mode, or on their way there; they come before the next call.
+/// For one kind of engine: which calls can be interrupted, and how often. Unless `in_kernel`,
+/// signals are made while threads are in user mode, or on their way there. They arrive before the
+/// next call.
 pub fn run(kind: EngineKind, in_kernel: bool) {
     let config = Config {
         engine: kind,
