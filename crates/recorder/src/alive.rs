@@ -1,35 +1,36 @@
 //! Objects that were chosen while they were allocated, and which of them are still there: a table
 //! of bounded size, filled on threads of the program, without locks.
 //!
-//! It holds references of the runtime's that keep nothing alive. That an object is gone is found
-//! out when somebody asks: who needs a place looks at some of them, and who ends a recording, or
-//! wants to know what it has so far, looks at all.
+//! The table holds references of the runtime's that keep no object alive. A dead object is found
+//! when somebody asks. An allocation that needs a place checks some of them. The end of a
+//! recording, or a dump, checks all.
 //!
-//! Where it is full, chance decides which objects are followed on: each came with a random key, and
-//! only those below a limit stay, which is halved. Those that stay stand for twice as much each. So
-//! every object has the same chance whenever it came, and sums are right in the mean. Nobody has to
-//! go through the table for that: what is above the limit is no longer there, and its place is free
-//! for the next.
+//! If the table is full, chance decides which objects stay. Each object has a random key. Only
+//! objects whose key is below a limit stay, and the limit is halved. Each object that stays stands
+//! for twice as much. So every object has the same chance whenever it was allocated, and sums are
+//! right in the mean. No pass through the table is needed: an object above the limit counts as
+//! absent, and its place is free for the next one.
 
 use dwell_signal::Followed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Objects that are followed at most.
+/// Maximum number of objects that are followed.
 pub const PLACES: usize = 16_384;
-/// Places that are looked at for a free one. Where none of so many is, the table is as good as
-/// full: at nine tenths that happens once in 850 times.
+/// Places that are checked for a free one. If none of them is free, the table counts as full: with
+/// nine tenths taken that happens once in 850 times.
 const PROBES: usize = 64;
-/// The limit of keys is halved so often at most.
+/// The limit of keys is halved at most this often.
 const LEVELS: u32 = 24;
 
 /// There is no reference in a place.
 const FREE: usize = 0;
-/// Somebody is at work on it. No reference of a runtime's is so small a number.
+/// Another thread is working on the place. No reference of a runtime is as small a number.
 const BUSY: usize = 1;
 
 /// References to objects, as the runtime has them, for the calling thread.
 pub trait References {
-    /// One to the object at hand, that does not keep it alive; 0: there is none to be had.
+    /// A reference to the object at hand that does not keep it alive; 0 if the runtime has no
+    /// more.
     fn make(&self) -> usize;
 
     /// Whether the object is still there.
@@ -84,7 +85,7 @@ pub struct Looked {
 #[derive(Debug)]
 pub struct Table {
     places: Box<[Place]>,
-    /// Where who needs a place begins to look.
+    /// The place where the next search begins.
     next: AtomicUsize,
     /// Numbers given out.
     serials: AtomicU64,
@@ -197,8 +198,8 @@ impl Table {
         Put::Followed(u32::try_from(index).unwrap_or(u32::MAX), serial)
     }
 
-    /// A place that is the caller's now: a free one, or one whose object is gone or above the
-    /// limit.
+    /// A place that belongs to the caller from now on: a free one, or one whose object is dead or
+    /// above the limit.
     fn free_one(&self, level: u32, references: &impl References) -> Option<(usize, &Place)> {
         for _ in 0..PROBES.min(self.places.len()) {
             let index = self.next.fetch_add(1, Ordering::Relaxed) % self.places.len();
@@ -251,7 +252,7 @@ impl Table {
         }
     }
 
-    /// Does not follow an object any more, of which nothing else is known: it is lost.
+    /// Stops following an object that was not recorded otherwise: it counts as lost.
     pub fn forget(&self, followed: &Followed, references: &impl References) {
         let Some(place) = self.places.get(followed.place as usize) else {
             return;
@@ -275,8 +276,8 @@ impl Table {
         self.level.load(Ordering::Acquire)
     }
 
-    /// Whether the object was there when it was last looked, or has come since, and is one of those
-    /// that are followed after so many halvings.
+    /// Whether the object was alive at the last check, or was allocated since, and is still
+    /// followed after `level` halvings.
     #[must_use]
     pub fn has(&self, followed: &Followed, level: u32) -> bool {
         let place = self.places.get(followed.place as usize);
@@ -287,7 +288,7 @@ impl Table {
         })
     }
 
-    /// What there is to say of it.
+    /// The table's state for reports.
     #[must_use]
     pub fn state(&self) -> State {
         let level = self.level();
@@ -304,8 +305,8 @@ impl Table {
     }
 }
 
-/// The reference of a place, which is the caller's until it stores another state. `None`: it is
-/// free, or somebody else's.
+/// The reference of a place, which belongs to the caller until it stores another state. `None`:
+/// the place is free, or another thread has it.
 fn take(place: &Place) -> Option<usize> {
     let reference = place.reference.load(Ordering::Relaxed);
     (reference > BUSY && exchange(place, reference)).then_some(reference)

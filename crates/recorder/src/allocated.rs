@@ -1,14 +1,14 @@
-//! Objects that were allocated and chosen: what one stands for, and what their classes are called.
-//! Nothing here is called in a handler.
+//! Sampled allocations: the weight of an object, and the names of classes. Nothing here is called
+//! in a handler.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Classes that are told apart. A program that goes on making others (hidden ones, say) has them
-/// told as one.
+/// Classes that are kept separate. If a program keeps making others (hidden ones, say), these
+/// share one name.
 const CLASSES_MAX: usize = 16_384;
 
-/// What classes beyond [`CLASSES_MAX`] are called.
+/// The name of classes beyond [`CLASSES_MAX`].
 const OTHERS: &str = "[other classes]";
 
 /// The bytes that an object of `size` stands for, that was met by one of the points which lie
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_objects_stand_for_an_interval_and_large_ones_for_themselves() {
+    fn weight_is_interval_for_small_objects_and_size_for_large() {
         const K: u64 = 1 << 10;
         // To half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
         assert_eq!(weight(16, 512 * K), 512 * K + 8);

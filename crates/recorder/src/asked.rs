@@ -1,17 +1,18 @@
 //! Where the owner of a monitor is when a wait for it begins: which waits ask, what an answer
 //! stands for, and which questions are open.
 //!
-//! An answer costs its asker some tens of microseconds, so not each wait asks. By which chance is
-//! decided when it begins, by how many have asked before ([`crate::rate`]). The same number that
-//! decides how long a wait has to last to be recorded decides whether it asks: those that would be
-//! recorded first ask first. So a wait of d is recorded with an answer with a chance of
-//! `min(1/n, d/interval)`, where one in n asks, and sums by answers are right in the mean. The two
-//! drawn apart would be so as well, but with a chance of `d / (n interval)`: of many short waits
-//! nearly all answers would be in vain.
+//! An answer costs the asking thread some tens of microseconds, so not every wait asks. Chance
+//! decides when the wait begins, depending on how many have asked before ([`crate::rate`]). One
+//! random number decides both how long a wait has to last to be recorded and whether it asks. The
+//! waits that are recorded first are also the first to ask. So if one in n asks, a wait of d is
+//! recorded with an answer with a chance of `min(1/n, d/interval)`, and sums by answers are right
+//! in the mean. Two separate numbers would also be right, but with a chance of `d / (n interval)`:
+//! nearly all answers of many short waits would be wasted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// So many waits ask in a second, about, at most; one whose look takes long counts as several.
+/// About the maximum number of waits that ask in a second. A wait whose request takes long counts
+/// as several.
 pub const PER_S: u64 = 100;
 /// One in so many at least: the largest n.
 pub const MOST: u64 = 1 << 20;
@@ -42,10 +43,10 @@ pub fn counts_as(took_ns: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Why {
-    /// It was asked, and nothing else is known.
+    /// The question was asked, and no more is known.
     #[default]
     NoAnswer = 0,
-    /// Nobody had the monitor when that was looked for, or it could not be found who.
+    /// The monitor had no owner at that moment, or the owner could not be found.
     NoOwner = 1,
     /// The owner was no thread that can be looked at: a virtual one without a carrier, say.
     NoThread = 2,
@@ -76,7 +77,8 @@ const NOBODY: u32 = 0;
 
 /// A question.
 struct Place {
-    /// Its number; 0: the place is free. The rest of a division by [`PLACES`] is the place.
+    /// The question's number; 0: the place is free. The remainder of a division by [`PLACES`] is
+    /// the place.
     number: AtomicU64,
     /// The monitor, as the runtime keeps it.
     monitor: AtomicU64,
@@ -161,8 +163,8 @@ impl Questions {
         self.place(number).is_some()
     }
 
-    /// Takes a question that the thread of this record is to answer and whose monitor it `has`.
-    /// Safe in a handler if `has` is.
+    /// Takes a question that this record's thread is to answer; `has` says whether the thread has
+    /// the question's monitor. Safe in a handler if `has` is.
     #[inline]
     pub fn take(&self, record: u32, mut has: impl FnMut(u64) -> bool) -> Option<u64> {
         let record = record.wrapping_add(1);
@@ -174,8 +176,8 @@ impl Questions {
             if number == 0 || !has(place.monitor.load(Ordering::Relaxed)) {
                 continue;
             }
-            // Who waits for what this thread has cannot have got it meanwhile; but the place may
-            // have been another question's when its monitor was read.
+            // A thread that waits for this thread's monitor cannot have got it in between. But the
+            // place may have held another question when its monitor was read.
             let is_same = place.number.load(Ordering::Acquire) == number;
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             if is_same
@@ -210,8 +212,8 @@ mod tests {
     use crate::blocked::{draw, threshold};
     use crate::rate::Rate;
 
-    /// Over all numbers that there are, an answer's weight is the wait's duration in the mean,
-    /// exactly, however many ask and whatever the interval.
+    /// Over all random numbers, an answer's mean weight is exactly the wait's duration, for any
+    /// interval and any number of questions.
     #[test]
     fn weights_are_durations_in_the_mean() {
         const DRAWS: u64 = 1 << 12;
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_once_by_who_has_the_monitor() {
+    fn question_is_answered_once_by_monitor_owner() {
         let questions = Questions::new();
         let (first, second) = (questions.open(70).unwrap(), questions.open(80).unwrap());
         assert!(first != second && first != 0 && questions.is_open(first));
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_a_name() {
+    fn each_reason_without_owner_has_a_name() {
         let all = [
             Why::NoAnswer,
             Why::NoOwner,

@@ -1,4 +1,4 @@
-//! What a recording records, and how it may be changed while it goes on. Pure.
+//! The events of a recording, and how they may change while it runs. Pure.
 //!
 //! Objects and waits for monitors can be switched on and off, and get other intervals: each of them
 //! has its own weight. CPU time and wall time stay as they were when the recording began. Wall time
@@ -34,14 +34,14 @@ pub struct Events {
 pub struct Running {
     /// What it records now.
     pub events: Events,
-    /// With what it was begun.
+    /// The options at its start.
     pub options: Options,
     /// Where it goes.
     pub path: PathBuf,
 }
 
 impl Events {
-    /// Those that options ask for.
+    /// The events that options ask for.
     #[must_use]
     pub fn of(options: &Options) -> Events {
         Events {
@@ -55,8 +55,8 @@ impl Events {
         }
     }
 
-    /// Bytes allocated between two objects that are sampled, for whatever reason, in the mean; 0:
-    /// none are.
+    /// Mean number of bytes allocated between two sampled objects, for any event; 0: no object is
+    /// sampled.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.alloc_bytes.max(self.alive_bytes)
@@ -141,8 +141,8 @@ const EVENTS: [&str; 7] = [
     "maxrate",
 ];
 
-/// What a recording is to record from now on, that `asked` for it: `text` says which options were
-/// named. The events named take the place of those that there are.
+/// The events of a recording after `asked`: `text` shows which options were named. The named
+/// events replace the present ones.
 ///
 /// # Errors
 /// One line for the user, where something is named that cannot be changed.
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_is_refused_by_its_name_with_a_remedy() {
+    fn fixed_option_is_refused_by_name_with_remedy() {
         for (from, text, part) in [
             (
                 USUAL,

@@ -1,4 +1,4 @@
-//! The end of sampling: the moment, and what threads owe at it.
+//! The end of sampling: the time, and the CPU-time debt of each thread.
 //!
 //! Sampling ends where a recording is asked to end, and not when the drainer comes to it: on a busy
 //! machine that may be seconds later, with as many more samples to take in the little time that a
@@ -10,7 +10,7 @@ use dwell_signal::{Engine, Unreachable};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// CPU time of a thread whose points had passed and whose signal was still to come.
+/// CPU time of a thread whose points had passed before its signal arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owed {
     /// The thread, as its record names it.
@@ -38,10 +38,10 @@ pub struct Clocks {
     pub ending_ns: u64,
 }
 
-/// What there was at the end of sampling.
+/// The state at the end of sampling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Who owed how much.
+    /// The debt of each thread that has one.
     pub owing: Vec<Owed>,
     /// The clocks.
     pub clocks: Clocks,
@@ -62,8 +62,9 @@ impl EndOfSampling {
 }
 
 /// The clocks are read when no thread is sampled any more. Each thread was sampled up to a moment
-/// of its own: on a busy machine the first is stopped many ms before the last, and what all use
-/// until the clocks are read is told as time without a sample. `between` is called after each.
+/// of its own: on a busy machine the first is stopped many ms before the last. The CPU time that
+/// threads use until the clocks are read is reported as time without a sample. `between` is called
+/// after each thread.
 fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) -> Ended {
     let before = process::process_cpu();
     let mut owing = Vec::new();

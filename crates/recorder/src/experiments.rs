@@ -1,4 +1,4 @@
-//! What only benches and tests of the walker ask for; not in a library that is given away.
+//! Functions only for benches and tests of the walker; not in a released library.
 
 use dwell_signal::SlotHeader;
 use dwell_signal::slots::CHUNKS_MAX;
@@ -130,7 +130,7 @@ pub fn set_noting(on: bool) {
 const NOTES: usize = 2048;
 /// Places that are tried for a note.
 const PROBES: usize = 64;
-/// Walks whose notes are kept: all that wait for the drainer, unless that is very late.
+/// Walks whose notes are kept: all that wait for the drainer, unless it is very late.
 const WALKS_NOTED: usize = 1024;
 /// In the address of a note: it could not be read. Addresses of programs do not have this bit.
 const FAILED: u64 = 1 << 63;
@@ -144,11 +144,11 @@ struct Note {
     value: AtomicU64,
 }
 
-/// What one walk has read.
+/// The reads of one walk.
 struct Entry {
     /// Whether a walk writes here.
     busy: AtomicBool,
-    /// Number of the walk whose notes these are; 0 while there are none, or not all.
+    /// Number of the walk whose notes these are; 0 if the notes are missing or incomplete.
     ticket: AtomicU64,
     tid: AtomicI32,
     time_ns: AtomicU64,
@@ -237,7 +237,7 @@ enum Said {
     Nothing,
 }
 
-/// What the last walks have read, written by handlers and read by the drainer.
+/// The reads of the last walks, written by handlers and read by the drainer.
 struct Table<const N: usize> {
     /// Walks so far.
     next: AtomicU64,
@@ -253,7 +253,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// An empty entry and the number of its walk, for the caller alone until [`Entry::end`];
-    /// `None` if an older walk still writes to the one whose turn it is.
+    /// `None` if an older walk still writes to the next entry.
     fn begin(&self) -> Option<(&Entry, u64)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let entry = self.entries.get(number.checked_rem(N as u64)? as usize)?;
@@ -261,7 +261,7 @@ impl<const N: usize> Table<N> {
             return None;
         }
         entry.ticket.store(0, Ordering::Relaxed);
-        // Who still reads what was here sees that before it sees anything new.
+        // A thread that still reads the old entry sees the reset before any new data.
         fence(Ordering::Release);
         entry.overflowed.store(false, Ordering::Relaxed);
         for note in &entry.notes {
@@ -292,14 +292,14 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A stack whose end is not known reaches so far at most.
+/// A stack whose end is not known is assumed to be at most this long.
 const STACK_MAX_BYTES: u64 = 64 << 20;
-/// What code may keep below the stack pointer.
+/// Bytes that code may use below the stack pointer.
 const RED_ZONE_BYTES: u64 = 128;
 
-/// Memory of which a walk in a handler notes what it reads, if that is asked for: all but what is
-/// the thread's own, which changes because the thread goes on. A walk of the copy must not read
-/// that where it is now.
+/// Memory that notes the reads of a walk in a handler, if that is requested. It does not note the
+/// thread's own memory, which changes when the thread continues. A walk of the copy must not read
+/// that memory live.
 pub struct Noting<M> {
     inner: M,
     entry: Option<(&'static Entry, u64)>,
@@ -331,7 +331,7 @@ impl<M: Memory> Noting<M> {
     }
 }
 
-/// What changes because the thread goes on.
+/// Memory that changes because the thread continues.
 fn own_ranges(header: &SlotHeader, thread_bytes: u64) -> [(u64, u64); 3 + CHUNKS_MAX] {
     let sp = header.regs.rsp;
     let lo = header.stack_lo.min(sp.saturating_sub(RED_ZONE_BYTES));
@@ -370,7 +370,7 @@ impl<M: Memory> Memory for Noting<M> {
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         if self.entry.is_some() {
-            // First: what changes between the two loads is another by then.
+            // First: a word that changes between the two loads differs from its note by then.
             let end = addr.saturating_add(buf.len() as u64);
             for at in (addr & !7..end).step_by(8) {
                 self.note(at, self.inner.word(at).ok());
@@ -382,28 +382,28 @@ impl<M: Memory> Memory for Noting<M> {
 
 /// How walks from copies compare with those in the handler.
 ///
-/// The outcome of a walk is a function of what it reads. What the first one has read of the thread
-/// itself is in the copy. If the rest is still as it was, the second one must give the same frames;
-/// that something has changed is looked for where they differ.
+/// The outcome of a walk is a function of its reads. The thread's own memory that the first walk
+/// has read is in the copy. If all other memory is unchanged, the second walk must give the same
+/// frames. If the frames differ, the notes show whether memory has changed.
 #[derive(Default)]
 pub struct Comparison {
     /// Samples walked both ways.
     pub walks: u64,
-    /// Of these, with the same frames.
+    /// Walks with the same frames.
     pub same: u64,
     /// Not compared: libraries came or went between the two walks.
     pub apart: u64,
     /// Not compared: the frames differ, and the process has changed what the first walk had read.
     pub changed: u64,
-    /// Not compared: the frames differ, and nobody knows any more what the first walk had read.
+    /// Not compared: the frames differ, and the notes of the first walk are overwritten.
     pub unknown: u64,
     /// The first few differences.
     pub examples: Vec<String>,
 }
 
 impl Comparison {
-    /// Compares one sample. The walk in the handler may have known other libraries if the map
-    /// `moved` meanwhile.
+    /// Compares one sample. The walk in the handler may have known other libraries if the map has
+    /// `moved` since.
     pub fn add(
         &mut self,
         header: &SlotHeader,
@@ -485,7 +485,7 @@ impl Drop for Comparison {
 mod tests {
     use super::*;
 
-    /// Words at 8, 16 and so on; nothing else can be read.
+    /// Words at 8, 16 and so on; no other address can be read.
     struct Words(Vec<Cell<u64>>);
 
     impl Words {
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_during_the_walk_has_changed() {
+    fn word_changed_during_walk_is_reported_as_changed() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new([10]);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_has_changed_once_it_can() {
+    fn unreadable_word_that_becomes_readable_has_changed() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new([10]);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_notes_are_told_and_the_others_hold() {
+    fn full_notes_are_reported_and_others_stay_valid() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new(0..2 * NOTES as u64);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_explains_is_a_difference() {
+    fn only_unexplained_frames_count_as_difference() {
         let frames = [1, 2, 3].map(|id| Frame { id, ..Frame::EMPTY });
         let mut all = Comparison::default();
         all.judge(&frames, &frames, false, || unreachable!());

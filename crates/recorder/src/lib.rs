@@ -1,4 +1,4 @@
-//! A recording in its process, whatever the runtime: sessions, the drainer, the wall-clock sampler,
+//! A recording in its process, for any runtime: sessions, the drainer, the wall-clock sampler,
 //! native code, the file. An agent is a library for one runtime that links this crate.
 //!
 //! What a runtime has to give, and what it may report, is in [`runtime`]: read that first, then

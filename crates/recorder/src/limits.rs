@@ -1,5 +1,5 @@
-//! Recordings that end by themselves: because their time is over, because the command that asked
-//! for them is gone, or because there is no memory.
+//! Limits that end a recording without a command: its time is over, the command that asked for it
+//! has exited, or there is no memory.
 //!
 //! A command that is killed can end nothing. So it says how long the recording is to last, and
 //! renews a lease on it: without word from it the recording ends, and its file is whole.
@@ -8,16 +8,16 @@ use crate::options::Options;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So much of a lease passes between two looks at most: of a process that was stopped, by a signal
-/// or with its machine, the command may have been so as well.
+/// At most this much of a lease passes between two checks. If the process was stopped, by a signal
+/// or with its machine, the command may have been stopped, too.
 const ROUND_MAX_NS: u64 = 2_000_000_000;
 
-/// Why a recording has ended by itself.
+/// Why a recording has ended without a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnEnd {
     /// Its time is over.
     Duration,
-    /// Nobody renewed its lease.
+    /// The lease was not renewed.
     Lease,
     /// An allocation has failed.
     Memory,
@@ -48,7 +48,7 @@ pub struct Now {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The lease, and how much of it is left, in ns.
+    /// The lease, and the remaining time of it, in ns.
     lease: Option<(u64, u64)>,
     /// When the time is over, on the monotonic clock.
     until_ns: Option<u64>,
@@ -77,7 +77,7 @@ impl Limits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The command is still there: the lease begins anew, if there is one.
+    /// The command still runs: the lease starts again, if there is one.
     pub fn renew(&self) {
         if let Some((lease_ns, left_ns)) = &mut self.state().lease {
             *left_ns = *lease_ns;
@@ -93,7 +93,7 @@ impl Limits {
         }
     }
 
-    /// Whether the recording ends now, or has ended by itself.
+    /// Whether the recording ends now, or has reached a limit before.
     pub fn look(&self, now: Now) -> Option<OwnEnd> {
         let mut state = self.state();
         if let Some((why, _)) = state.ended {
@@ -119,13 +119,13 @@ impl Limits {
         Some(why)
     }
 
-    /// Why and when the recording has ended by itself.
+    /// The limit that has ended the recording, and the time.
     #[must_use]
     pub fn ended(&self) -> Option<(OwnEnd, u64)> {
         self.state().ended
     }
 
-    /// What is left at `now_ns`, as `key=value` lines, or why nothing is.
+    /// The remaining time at `now_ns`, as `key=value` lines, or the limit that was reached.
     #[must_use]
     pub fn status(&self, now_ns: u64) -> String {
         let state = self.state();

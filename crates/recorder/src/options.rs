@@ -16,7 +16,7 @@ pub use measures::duration;
 use measures::size;
 pub use rates::MAX_RATE;
 
-/// What the agent is asked to do.
+/// The agent's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Begin a recording.
@@ -57,7 +57,7 @@ pub struct Options {
     pub wall_budget_ppm: u32,
     /// Whether only threads that work for a request are looked at.
     pub only_context: bool,
-    /// Methods in which pooled threads wait for work, beside those that are known.
+    /// Methods in which pooled threads wait for work, in addition to the known ones.
     pub idle: Vec<String>,
     /// Threads that keep others waiting at a stop of all for longer are asked where they are.
     pub late: Duration,
@@ -67,8 +67,8 @@ pub struct Options {
     pub alloc_rate: u64,
     /// Samples of objects and waits recorded in a second, at most; 0: as many as come.
     pub max_rate: u64,
-    /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
-    /// both are given they are equal: there is one sampler.
+    /// The same for followed objects, whose survivors are reported at the end; 0: no objects are
+    /// followed. If both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
     /// Waits for monitors are chosen by how long they last, from this on all; zero: none are.
     pub lock_interval: Duration,
@@ -87,14 +87,14 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Age at which a new chunk begins.
     pub chunk_age: Duration,
-    /// The recording keeps at most about this much, in older files dropped first; 0: all.
+    /// The recording keeps at most about this size and drops older files first; 0: no limit.
     pub max_bytes: u64,
-    /// The recording keeps at most about this age; zero: all.
+    /// The recording keeps at most about this age; zero: no limit.
     pub max_age: Duration,
-    /// The recording ends by itself after this time; zero: when it is told to.
+    /// Duration after which the recording ends; zero: a command ends it.
     pub duration: Duration,
-    /// It ends by itself if no command renews it for this time; zero: none need. With `status`: the
-    /// recording that runs is renewed.
+    /// The recording ends if no command renews it within this time; zero: no lease. With `status`:
+    /// the running recording is renewed.
     pub lease: Duration,
     /// Where to write the reply to this command.
     pub reply: Option<String>,
@@ -102,7 +102,7 @@ pub struct Options {
     pub freeze: Option<String>,
     /// Besides failed walks, every n-th one; 0: none.
     pub freeze_every: u64,
-    /// What of the command line is not recorded.
+    /// Parts of the command line that are not recorded.
     pub secrets: Secrets,
 }
 
@@ -153,7 +153,7 @@ pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
-/// What `live` and `alloc-rate` take for an interval, in bytes, where none is said.
+/// The interval of `live` and `alloc-rate` in bytes, if none is given.
 const OBJECT_BYTES: u64 = 512 << 10;
 /// Stands for the interval of `alloc` while options are read.
 const AS_ALLOC: u64 = u64::MAX;
@@ -239,8 +239,8 @@ fn agree(options: &mut Options) -> Result<(), OptionError> {
 }
 
 impl Options {
-    /// Bytes allocated between two objects that are sampled, for whatever reason, in the mean; 0:
-    /// none are.
+    /// Mean number of bytes allocated between two sampled objects, for any event; 0: no object is
+    /// sampled.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.alloc_bytes.max(self.alive_bytes)
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_the_usual_ones_unless_told_otherwise() {
+    fn secrets_default_to_known_words_unless_set() {
         let told = |text: &str| parse(text).unwrap().secrets.line("--token a b.xyz.c");
         assert_eq!(told("redact=XYZ"), "--token [redacted] [redacted]");
         assert_eq!(told("start"), "--token [redacted] b.xyz.c");
@@ -664,7 +664,7 @@ mod tests {
         lock.prop_map(Duration::from_nanos)
     }
 
-    /// Those that go together.
+    /// Engines with walks that they support.
     fn any_engine() -> impl Strategy<Value = (EngineChoice, Vantage)> {
         use EngineChoice::{Auto, Kernel, Perf, Timer};
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];

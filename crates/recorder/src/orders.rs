@@ -1,10 +1,10 @@
-//! What the drainer is asked for, and whether it has done it.
+//! Orders to the drainer, and their completion.
 
 use crate::sys::allocator;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the drainer is asked to do.
+/// An order to the drainer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Flush now.
@@ -64,7 +64,7 @@ struct OrderState {
     is_over: bool,
 }
 
-/// How often who waits for the drainer looks whether it waits for memory.
+/// How often a thread that waits for the drainer checks whether the drainer waits for memory.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Passes orders to the drainer and their completion back.
@@ -75,8 +75,8 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Waits for an order, at most `timeout`. What is looked at after this answers those who were
-    /// in a hurry; see [`Orders::looked`].
+    /// Waits at most `timeout` for an order. Samples drained after this call also answer urgent
+    /// requests; see [`Orders::looked`].
     pub fn wait(&self, timeout: Duration) -> Order {
         let Ok(state) = self.state.lock() else {
             return Order {

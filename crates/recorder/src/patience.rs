@@ -1,23 +1,23 @@
 //! How long a collection of garbage waits for the drainer.
 //!
-//! A collection may unload classes and free code in which samples were taken that nobody has
-//! walked yet. The drainer is woken when one begins, but on a busy machine it comes late. Where
-//! samples have been lost to that, the next collections wait for it: never long, and never for more
-//! than a small part of the time. Programs that do not unload classes never wait.
+//! A collection may unload classes and free code while samples of that code are not walked yet.
+//! The drainer is woken when a collection begins, but on a busy machine it comes late. If samples
+//! were lost that way, the next collections wait for it: only briefly, and only for a small part
+//! of the time. Programs that do not unload classes never wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// One collection waits no longer.
 const WAIT_MAX: Duration = Duration::from_millis(5);
-/// All of them wait for one part in so many of the time at most.
+/// All waits together take at most one part in this many of the time.
 const SHARE: u64 = 50;
 /// And only so long after a sample was lost.
 const AFTER_LOSS_NS: u64 = 10_000_000_000;
-/// A sample that old was due long ago: who walks them gets too little of the processors.
+/// A sample of this age was due long ago: the walking thread gets too little CPU time.
 const LATE_NS: u64 = 25_000_000;
 
-/// What was lost, and how long was waited.
+/// Samples lost, and time waited.
 #[derive(Debug, Default)]
 pub struct Patience {
     until_ns: AtomicU64,
@@ -79,7 +79,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn nobody_waits_where_nothing_is_lost() {
+    fn collection_waits_only_after_recent_losses() {
         let patience = Patience::default();
         assert_eq!(patience.allowed(SECOND, SECOND), Duration::ZERO);
         patience.lost(SECOND, SECOND);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_samples_that_were_looked_at_late_are_walked_elsewhere_for_a_while() {
+    fn late_lost_samples_move_walks_for_a_while() {
         let patience = Patience::default();
         patience.lost(SECOND, SECOND + LATE_NS);
         assert!(patience.losing(SECOND + LATE_NS) && !patience.behind(SECOND + LATE_NS));

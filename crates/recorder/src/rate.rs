@@ -1,19 +1,20 @@
 //! An interval of samples of allocations that adapts to how much is allocated. Pure.
 //!
-//! The runtime's sampler puts a point into each thread's stream of allocated bytes, in a distance
-//! that it draws around the interval of that moment, when the thread has met its last one; an
-//! interval that is set meanwhile counts from the thread's next point on. The distance is
-//! exponential, and such a one has no memory: whatever was allocated before, the next object of
-//! size s meets the point with a chance of `1 - exp(-s / interval)`, where the interval is that by
-//! which this thread's distance was drawn. That one is known before the object is allocated. So a
-//! weight by it is right in the mean for each object, given all that was before, and sums are right
-//! in the mean however an interval is chosen from what was sampled before (each object's error is a
-//! step of a martingale). A weight by the interval of the moment would not be: who has waited for a
-//! point from far away would stand for little.
+//! The runtime's sampler puts a point into each thread's stream of allocated bytes. When the
+//! thread has met a point, the sampler draws the distance to the next one around the interval of
+//! that moment. An interval that is set in between counts from the thread's next point on. The
+//! distance is exponential, and an exponential distance has no memory. After any allocations, the
+//! next object of size s meets the point with a chance of `1 - exp(-s / interval)`, where the
+//! interval is the one with which this thread's distance was drawn. That interval is known before
+//! the object is allocated. So a weight by it is right in the mean for each object, given all
+//! earlier ones. Sums are right in the mean for any choice of an interval from earlier samples
+//! (each object's error is a step of a martingale). A weight by the interval of the moment would
+//! be wrong: a thread that has waited for a distant point would stand for little.
 //!
-//! What is left: a thread that is between its draw and its callback while the interval is set draws
-//! by one interval and is told with the other. That is one object for each thread that is there at
-//! that moment; intervals change once in a second at most, unless far too many samples come.
+//! One inaccuracy is left. If the interval is set while a thread is between its draw and its
+//! callback, the thread draws with one interval and is weighted with the other. That is one object
+//! for each such thread. Intervals change no more than once in a second, unless far too many
+//! samples arrive.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,9 +34,9 @@ const TOO_MANY: u64 = 4;
 const FLOOD: u64 = 4;
 /// The interval is made smaller again where fewer than this part of the ceiling came, ...
 const CALM: f64 = 0.35;
-/// ... so that this part comes at most.
+/// ... so that no more than this part is used.
 const HALF_FULL: f64 = 0.7;
-/// Where a sample found no slot the interval is doubled, so often at most.
+/// If a sample found no slot, the interval is doubled, at most this often.
 const SCARCE: Duration = Duration::from_millis(5);
 
 /// How many samples are wanted in a second.
@@ -82,8 +83,8 @@ impl Rate {
         Rate::new(Wanted::About(per_s.max(1)), (LEAST, MOST), interval, now_ns)
     }
 
-    /// For no more than so many samples in a second, about, from now on: the interval is the one
-    /// that is given while there are not more, and `most` is the largest, in the same unit.
+    /// Limits samples to about this many in a second from now on. The given interval is the
+    /// smallest one, and `most` the largest, in the same unit.
     #[must_use]
     pub fn at_most(per_s: u64, interval: u64, most: u64, now_ns: u64) -> Rate {
         let bounds = (interval, most.max(interval));
@@ -110,7 +111,7 @@ impl Rate {
         }
     }
 
-    /// When the window ends by itself.
+    /// End of the window, if no samples end it earlier.
     fn until_ns(&self) -> u64 {
         self.since_ns.saturating_add(WINDOW.as_nanos() as u64)
     }
@@ -159,10 +160,10 @@ impl Rate {
     }
 }
 
-/// A [`Rate`] for many threads, of which none waits: who only counts locks nothing.
+/// A [`Rate`] for many threads that never wait: counting takes no lock.
 #[derive(Debug)]
 pub struct Shared {
-    /// Samples since somebody last looked.
+    /// Samples since the last check.
     samples: AtomicU64,
     /// With so many it has to be looked, ...
     limit: AtomicU64,
@@ -178,7 +179,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// One whose interval stays.
+    /// A rate whose interval is constant.
     #[must_use]
     pub const fn fixed() -> Shared {
         Shared {
@@ -239,7 +240,7 @@ impl Shared {
         set: impl FnOnce(u64) -> bool,
         find: impl FnOnce(&mut Rate, u64) -> Option<u64>,
     ) {
-        // Another one is at it: what is counted now is counted for the next time.
+        // Another thread is at work: samples counted now are included next time.
         let Ok(mut inner) = self.rate.try_lock() else {
             return;
         };
@@ -264,8 +265,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const FIRST: u64 = 512 << 10;
 
-    /// What HotSpot 17 and later do for a thread (`ThreadHeapSampler`): a counter of bytes that is
-    /// drawn anew by the interval of that moment.
+    /// HotSpot 17 and later do this for a thread (`ThreadHeapSampler`): a counter of bytes, drawn
+    /// again with the interval of that moment.
     struct ModelThread {
         left: f64,
         /// The interval by which that was drawn.
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What is told of a phase: errors of the sum, and their variance, with weights by the drawn
+    /// Results of a phase: errors of the sum, and their variance, with weights by the drawn
     /// interval; and the error with weights by the interval of the moment.
     #[derive(Clone, Copy, Default)]
     struct Sums {
@@ -344,9 +345,10 @@ mod tests {
         }
     }
 
-    /// Sums are right in the mean while the interval changes: over 200 runs the error of each phase
-    /// is within 5 standard deviations, each of 3 % of its bytes at most; the seeds are fixed. With
-    /// weights by the interval of the moment the slow phase is off by almost half.
+    /// Sums are right in the mean while the interval changes. Over 200 runs the error of each
+    /// phase is within 5 standard deviations, and each of these is below 3 % of its bytes; the
+    /// seeds are fixed. With weights by the interval of the moment the slow phase is off by almost
+    /// half.
     #[test]
     fn weights_by_the_drawn_interval_are_right_while_it_adapts() {
         let mut all = [Sums::default(); 3];
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_stay_in_their_bounds_and_are_not_changed_for_little() {
+    fn interval_stays_in_bounds_and_ignores_small_changes() {
         let mut rate = Rate::about(1, FIRST, 0);
         for n in 0..1000 {
             rate.sampled(1, n);
@@ -517,7 +519,7 @@ mod tests {
         assert_eq!(found.get(), 1 << 20);
         shared.passed(2 * SECOND, set);
         assert_eq!(found.get(), 1000);
-        // What cannot be set is as it was.
+        // An interval that cannot be set stays unchanged.
         shared.scarce(3 * SECOND, |_| false);
         shared.scarce(4 * SECOND, set);
         assert_eq!(found.get(), 2000);

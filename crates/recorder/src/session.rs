@@ -32,7 +32,7 @@ pub struct Session<R: Runtime> {
     began_ns: u64,
 }
 
-/// The drainer has this long to write the rest.
+/// The drainer has this long to write the remaining samples.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where a recording goes.
@@ -77,7 +77,7 @@ impl<R: Runtime> Work<R> {
 /// A drainer that waits for its work.
 type Waiting<R> = (SyncSender<Work<R>>, JoinHandle<()>);
 
-/// What of a beginning can fail. Its drainer is there afterwards, and its file is empty.
+/// The steps of a beginning that can fail. Afterwards its drainer exists, and its file is empty.
 fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, String> {
     let waiting = drainer().map_err(|e| format!("cannot start the drainer thread: {e}"))?;
     let mut file = setup.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,8 @@ fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, Stri
     Ok(waiting)
 }
 
-/// Starts the drainer's thread, which waits until it is given its work or nobody can give it any.
+/// Starts the drainer's thread. It waits for its work, or for the end of the thread that could
+/// send it.
 fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
     #[cfg(test)]
     crate::testing::may_fail(crate::testing::Step::Thread)?;
@@ -177,7 +178,8 @@ impl<R: Runtime> Session<R> {
         &self.path
     }
 
-    /// Whether it has ended by itself, or its drainer has failed: its file is as it stays.
+    /// Whether it has reached a limit, or its drainer has failed: its file does not change any
+    /// more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.orders.is_over()
@@ -194,7 +196,7 @@ impl<R: Runtime> Session<R> {
         self.orders.give(Order::FLUSH, STOP_TIMEOUT)
     }
 
-    /// What it records, and with what it was begun.
+    /// Its present events, and the options at its start.
     #[must_use]
     pub fn running(&self) -> Running {
         Running {
@@ -224,9 +226,9 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Ends the recording; false if the rest could not be written in time.
+    /// Ends the recording; false if the remaining samples could not be written in time.
     pub fn stop(&mut self) -> bool {
-        // Before the drainer, which takes the rest.
+        // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
         // The drainer may come to it late; what is sampled until then would make it later still.
         self.setup.end_sampling();
@@ -279,7 +281,8 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// Of whom and how often the kernel took samples, and no signal, where that was asked for.
+    /// The number of threads and samples that the kernel took without a signal, where that was
+    /// requested.
     fn unsignalled(&self, samples: u64, before: &CounterSnapshot) -> String {
         if self.setup.options.engine != EngineChoice::Kernel {
             return String::new();
@@ -361,7 +364,7 @@ impl<R: Runtime> Session<R> {
 }
 
 impl<R: Runtime> Session<R> {
-    /// What was allocated, as `key=value` lines; none if that was never sampled.
+    /// Allocation sums, as `key=value` lines; empty if allocations were never sampled.
     fn allocations(&self) -> String {
         let state = self.setup.switched.get();
         if !state.alloc.was_on() {
@@ -382,7 +385,7 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// What is followed, as `key=value` lines; none if nothing is.
+    /// Followed objects, as `key=value` lines; empty if no object is followed.
     fn alive(&self) -> String {
         let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
@@ -421,7 +424,7 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// What the wall-clock sampler does, as `key=value` lines; none if there is none.
+    /// State of the wall-clock sampler, as `key=value` lines; empty without one.
     fn wall(&self) -> String {
         let sum = self.progress.ticks();
         if sum.ticks == 0 {

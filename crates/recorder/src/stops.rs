@@ -1,10 +1,10 @@
-//! Stops of all threads, as who watches them hands them to the drainer. Bounded: of
-//! many short ones in a second only sums are kept.
+//! Stops of all threads, from the watching thread to the drainer. Bounded: only sums are kept of
+//! many short stops in a second.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Single stops kept between two flushes at most, of those that are short.
+/// Maximum number of short single stops kept between two flushes.
 const SHORT_MAX: usize = 100;
 /// And of the others.
 const LONG_MAX: usize = 2000;
@@ -41,7 +41,7 @@ pub struct Stop {
     pub operation_ns: u64,
     /// Managed threads.
     pub threads: u64,
-    /// Of these, threads that ran.
+    /// Threads among them that ran.
     pub running: u64,
     /// Threads seen to be late.
     pub late: u64,
@@ -67,7 +67,7 @@ pub struct Shelf {
     kept: Mutex<Kept>,
     /// CPU time of the watcher so far.
     cpu_ns: AtomicU64,
-    /// When the stop was asked for that late threads are asked about; 0: there is none.
+    /// When the stop began whose late threads are sampled; 0: no such stop.
     open_ns: AtomicU64,
     is_stopped: AtomicBool,
 }

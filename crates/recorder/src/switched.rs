@@ -1,4 +1,5 @@
-//! What a recording records at the moment, shared by who changes it and who writes it down.
+//! The present events of a recording, shared by the commands that change them and the drainer that
+//! writes them.
 
 use crate::chosen::Events;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +53,7 @@ impl Stretch {
     }
 }
 
-/// What is recorded now, and what was.
+/// The present events, and the earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
     /// What is recorded now.
@@ -94,7 +95,7 @@ impl Switched {
         now.alloc.set(events.alloc_bytes, now_ns);
         now.alive.set(events.alive_bytes, now_ns);
         now.lock.set(lock_ns, now_ns);
-        // Where the answer goes is of no interest, and what is a secret is not to be told.
+        // The path of the answer does not matter, and a secret must not be recorded.
         let is_told = |word: &&str| !["reply=", "redact="].iter().any(|it| word.starts_with(it));
         let words = text.split(',').filter(is_told);
         let words: Vec<&str> = words.collect();

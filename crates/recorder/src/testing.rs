@@ -70,7 +70,7 @@ pub fn alone() -> Alone {
     }
 }
 
-/// The calling thread is registered as one that a look at all threads has found. Returns its id.
+/// Registers the calling thread as one that the census has found. Returns its id.
 pub fn register_here(registry: &Registry, engine: &'static Engine) -> i32 {
     let tid = process::own_tid();
     registry.add_if_new(tid, true, |newborn| {

@@ -1,4 +1,4 @@
-//! Who a thread is: names from the runtime for its own threads, from the kernel for all others.
+//! Thread names: from the runtime for its own threads, from the kernel for all others.
 
 use crate::sys::process;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub struct ThreadName {
     pub group: Option<String>,
 }
 
-/// Of more threads that were renamed, what is written goes on with the name before.
+/// Maximum number of renamed threads; further ones are written with their earlier names.
 const RENAMED_MAX: usize = 1 << 16;
 
 /// All threads met, by a key that is never used again.
@@ -39,7 +39,7 @@ pub struct ThreadTable {
 #[derive(Default)]
 struct Names {
     by_key: HashMap<u64, Arc<ThreadName>>,
-    /// Threads that are called otherwise than they were when somebody last asked for these.
+    /// Threads that were renamed since these were last taken.
     renamed: Vec<u64>,
 }
 
@@ -87,7 +87,7 @@ impl ThreadTable {
         self.names.lock().ok()?.by_key.get(&key).cloned()
     }
 
-    /// Shows all threads that are known, those that have just ended included, in no order.
+    /// Shows all known threads, including those that have just ended, in no order.
     pub fn visit(&self, mut show: impl FnMut(u64, &ThreadName)) {
         if let Ok(names) = self.names.lock() {
             for (key, name) in &names.by_key {
@@ -120,7 +120,7 @@ impl ThreadTable {
         names.map_or_else(|_| Vec::new(), |mut it| std::mem::take(&mut it.renamed))
     }
 
-    /// Forgets threads that ended and whose samples are written.
+    /// Forgets threads that have ended and whose samples are written.
     pub fn forget(&self, keys: &[u64]) {
         if let Ok(mut names) = self.names.lock() {
             for key in keys {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_renamed_is_told_once() {
+    fn renamed_thread_is_reported_once() {
         let table = ThreadTable::new();
         let named = |id, name: &str| ThreadName {
             id,

@@ -4,8 +4,8 @@ use super::{OptionError, refuse, shown};
 
 /// Bounds of `alloc-rate`, in samples a second.
 pub const RATE: std::ops::RangeInclusive<u64> = 1..=100_000;
-/// What `maxrate` is where nobody says it: at most a hundredth of one processor, where each sample
-/// costs up to 20 us.
+/// The default of `maxrate`: at most a hundredth of one processor, if each sample costs up to 20
+/// us.
 pub const MAX_RATE: u64 = 500;
 
 /// What is wanted.
@@ -19,7 +19,7 @@ pub fn wanted(value: &str) -> Result<u64, OptionError> {
     }
 }
 
-/// What is not to be exceeded; 0: it may be anything.
+/// A maximum; 0: no limit.
 pub fn most(value: &str) -> Result<u64, OptionError> {
     match number(value) {
         Some(rate) if rate <= *RATE.end() => Ok(rate),

@@ -149,7 +149,7 @@ impl Library {
                     let text = String::from_utf8_lossy(s.name).into_owned();
                     (s.offset, s.offset.saturating_add(s.len.max(1)), text)
                 }
-                // No symbol: the offset itself is the name, by which whoever has the library's
+                // Without a symbol the offset itself is the name. A reader that has the library's
                 // debug file can still look it up.
                 None => (*offset, offset.saturating_add(1), format!("{offset:#x}")),
             };
