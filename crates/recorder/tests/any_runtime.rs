@@ -17,11 +17,12 @@ use std::time::Duration;
 /// CPU time that the busy thread uses while it is recorded.
 const BUSY: Duration = Duration::from_millis(1000);
 
-/// The kernel puts the clock since the epoch right by 500 us a second at most, and a file has its
-/// time once a chunk: so much in ten seconds, which is more than this takes.
+/// The kernel corrects the clock since the epoch by no more than 500 us a second, and a file has
+/// its time once a chunk. This is the correction in ten seconds, which is longer than the test
+/// takes.
 const SLEWED_NS: u64 = 5_000_000;
 
-/// What of a recording is looked at.
+/// The parts of a recording that the test checks.
 struct View(Recording);
 
 impl View {
@@ -47,7 +48,7 @@ impl View {
     }
 }
 
-/// What the thread that works has used of processors, and when that was, in ns since the epoch.
+/// CPU time of the working thread, and when it was read, in ns since the epoch.
 struct Worked {
     used: Duration,
     when: RangeInclusive<u64>,
@@ -189,7 +190,7 @@ fn waits(view: &View) {
             seen += 1;
         }
     }
-    // What the runtime says of a method's name, which nobody else knows.
+    // Only the runtime knows a method's name.
     let holds = |sample: &Sample| {
         let wall = &view.0.walls[sample.wall.unwrap() as usize];
         view.0.text(wall.cause) == Some("object-wait")

@@ -1,5 +1,5 @@
-//! Stacks of real threads, frozen with the memory that their walks read: what the walker makes of
-//! them is what a recording has, frame by frame, on the way through all of the recorder.
+//! Stacks of real threads, frozen with the memory that their walks read. The walker's frames are
+//! compared with those in a recording, one by one, through the whole recorder.
 
 mod mock;
 
@@ -36,7 +36,7 @@ fn walks() -> Vec<(String, Frozen)> {
     walks
 }
 
-/// What a frame is in a file: its kind, and of managed ones the method and the place in it.
+/// A frame in a file: its kind, and of managed ones the method and the place in it.
 type Told = (FileKind, Option<(String, i32)>);
 
 fn expected(frame: &Frame) -> Told {

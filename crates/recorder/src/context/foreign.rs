@@ -1,9 +1,9 @@
-//! Contexts that other libraries publish (OTEP 4947): which libraries do, and what they say of a
-//! thread. They count where nobody has told us of a scope.
+//! Contexts that other libraries publish (OTEP 4947): the libraries that do, and the contexts they
+//! publish for a thread. They count where no scope of dwell's API is active.
 //!
 //! [`here`] runs in the signal handler: it reads memory through fault-tolerant loads only. A record
-//! belongs to the platform thread: a logical thread leaves it behind there, so nobody asks
-//! for one while another one than the platform's own runs.
+//! belongs to the platform thread. A logical thread leaves it there when it is unmounted. So it is
+//! not read while another logical thread than the platform's own runs.
 
 use crate::native::modules::Modules;
 use crate::sys::loader;
@@ -13,7 +13,7 @@ use dwell_signal::Live;
 use dwell_walker::{Fault, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Libraries that are asked at most.
+/// Maximum number of libraries that are read.
 const VARIABLES_MAX: usize = 4;
 /// Where glibc has the thread pointer once more (`tcbhead_t.self`).
 const SELF_AT: u64 = 16;
@@ -86,13 +86,13 @@ fn read(live: &Live, variable: Variable, pointer: u64) -> Option<Context> {
     foreign::context(words, valid)
 }
 
-/// What is published on a thread that waits, by its thread pointer; the caller makes sure that it
-/// has not run meanwhile.
+/// The context published on a waiting thread, by its thread pointer. The caller makes sure that
+/// the thread has not run in between.
 ///
 /// # Errors
 /// [`Fault`] if that cannot be read.
 pub fn of_waiting(live: &Live, pointer: u64) -> Result<Option<Context>, Fault> {
-    // What is no thread pointer is not followed.
+    // A value that is no thread pointer is not followed.
     if pointer == 0 || live.word(pointer.wrapping_add(SELF_AT))? != pointer {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_outside_its_block_has_no_place() {
+    fn variable_outside_its_block_has_no_place() {
         let block = |below| loader::Block {
             base: 0x1000,
             module: 3,

@@ -16,8 +16,8 @@ pub fn show_contexts(slab: &'static Slab<'static>) {
     CONTEXTS.show(slab);
 }
 
-/// Notes what the thread works for: the logical one if one is mounted. Scopes that we were told of
-/// count before what others publish.
+/// Notes the thread's context: the logical thread's if one is mounted. Scopes of dwell's API count
+/// before contexts that others publish.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
     let mounted = capture.header().logical_id;

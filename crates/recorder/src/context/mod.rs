@@ -1,9 +1,9 @@
 //! What logical threads work for: the records that an API for programs writes, and the texts it
 //! speaks of. The API itself is the runtime's.
 //!
-//! All of it is made when the API first asks for it, and stays: an application that does not use
-//! the API pays nothing. Whoever looks at a blocked thread asks [`context_of`] with the id that
-//! the runtime gives that thread, the logical one if one is mounted.
+//! All state is made when the API is first used, and stays: an application that does not use the
+//! API pays nothing. Code that samples a blocked thread calls [`context_of`] with the runtime's id
+//! of that thread, the logical one if one is mounted.
 
 pub mod foreign;
 pub mod hook;
@@ -37,7 +37,7 @@ pub struct Contexts {
 }
 
 static CONTEXTS: OnceLock<Option<Contexts>> = OnceLock::new();
-/// Whether somebody takes what is told.
+/// Whether a recording takes the reports.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
 /// A recording begins or ends: endpoints, requests and spans are only kept for one.
@@ -99,8 +99,8 @@ impl Contexts {
         &self.texts
     }
 
-    /// The endpoint of a local root is known now: told to the recording, so that samples taken
-    /// before can be given it.
+    /// Reports the endpoint of a local root to the recording, so that earlier samples can be given
+    /// it.
     pub fn tell_endpoint(&self, told: Endpoint) {
         if !RECORDING.load(Ordering::Relaxed) {
             return;
@@ -112,7 +112,7 @@ impl Contexts {
         endpoints.add(told);
     }
 
-    /// A request has ended: told to the recording.
+    /// Reports a request that has ended to the recording.
     pub fn tell_request(&self, told: Request) {
         if RECORDING.load(Ordering::Relaxed) {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Contexts {
         requests.take()
     }
 
-    /// A span inside of a request has ended: told to the recording.
+    /// Reports a span inside of a request that has ended to the recording.
     pub fn tell_span(&self, told: Span) {
         if RECORDING.load(Ordering::Relaxed) {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ impl Contexts {
         spans.take()
     }
 
-    /// Takes what was told since the last time, and how much of it could not be kept.
+    /// Takes the reports since the last call, and the number of those that could not be kept.
     #[must_use]
     pub fn take_endpoints(&self) -> (Vec<Endpoint>, u64) {
         let mut endpoints = self
@@ -153,14 +153,14 @@ impl Contexts {
     }
 }
 
-/// What the logical thread with this id works for just now; may be asked from any thread.
+/// The present context of the logical thread with this id; may be called from any thread.
 #[must_use]
 pub fn context_of(thread_id: u64) -> Option<Context> {
     Contexts::get()?.slab.context_of(thread_id)
 }
 
-/// Whether the logical thread with this id works, has worked or will work for something, as far as
-/// the API for programs was told.
+/// Whether the logical thread with this id has, had or will have a context, as far as the API for
+/// programs knows.
 #[must_use]
 pub fn knows(thread_id: u64) -> bool {
     Contexts::get().is_some_and(|contexts| contexts.slab.knows(thread_id))

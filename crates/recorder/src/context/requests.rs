@@ -10,7 +10,7 @@ const KEPT_MAX: usize = 64;
 const ALL_MAX: usize = 256;
 /// Requests of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;
-/// Endpoints told apart in one flush; the others share what is kept.
+/// Endpoints that are kept separate in one flush; the others share one quota.
 const ENDPOINTS_MAX: usize = 64;
 /// The number of no text.
 const OTHERS: u32 = u32::MAX;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn many_endpoints_share_what_is_kept() {
+    fn kept_requests_are_bounded_for_many_endpoints() {
         let mut requests = Requests::new(3);
         for endpoint in 0..1000u32 {
             for number in 0..20 {

@@ -1,6 +1,5 @@
-//! Spans inside of requests that have ended since the last flush: the longest of each endpoint, as
-//! the requests that somebody looks at one by one are the slow ones. So what is kept is bounded,
-//! however many there are.
+//! Spans inside of requests that have ended since the last flush. The longest spans of each
+//! endpoint are kept, as users look at the slow requests one by one. So their number is bounded.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -12,7 +11,7 @@ const KEPT_MAX: usize = 64;
 const ALL_MAX: usize = 256;
 /// Spans of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;
-/// Endpoints told apart in one flush; the others share what is kept.
+/// Endpoints that are kept separate in one flush; the others share one quota.
 const ENDPOINTS_MAX: usize = 64;
 /// The number of no text.
 const OTHERS: u32 = u32::MAX;
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn many_endpoints_share_what_is_kept() {
+    fn kept_spans_are_bounded_for_many_endpoints() {
         let mut spans = Spans::default();
         for endpoint in 0..1000 {
             for length in 0..20 {

@@ -10,12 +10,12 @@ use std::sync::{Arc, RwLock};
 pub const TEXTS_MAX: usize = 10_000;
 /// What stands for texts beyond [`TEXTS_MAX`].
 pub const OTHER: &str = "(other)";
-/// The number of [`OTHER`], whatever the kind; 0 is no text.
+/// The number of [`OTHER`], for every kind; 0 is no text.
 pub const OTHER_ID: u32 = 1;
 /// Endpoints told and not yet written, at most.
 const ENDPOINTS_MAX: usize = 100_000;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// An endpoint.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_told_in_order_and_cannot_be_mistaken() {
+    fn labels_are_ordered_by_key_and_escaped() {
         let texts = Texts::default();
         let first = texts.label("tenant").unwrap();
         let second = texts.label("a=b").unwrap();

@@ -6,7 +6,7 @@ use crate::runtime::progress::DROPS;
 use dwell_jfr::writer::Event;
 use dwell_signal::Cause;
 
-/// What the file has of failures so far.
+/// Failures that the file contains so far.
 #[derive(Debug, Default)]
 pub struct Told {
     failures: FailureCounts,
@@ -47,7 +47,7 @@ pub fn losses(
         ticks,
         cause: name,
         samples,
-        // What has moved on to other samples is not missing in the sum.
+        // Weight that has moved on to other samples is not missing in the sum.
         weight_ns: match cause {
             Cause::PointsLost => lost_ns,
             _ => 0,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_is_told_once() {
+    fn each_failure_is_reported_once() {
         let mut told = Told::default();
         let first = failures(&mut told, &[("a", (2, 20)), ("b", (1, 5))]);
         assert_eq!(first, [("a".to_owned(), 2, 20), ("b".to_owned(), 1, 5)]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_sample_stands_for_has_a_weight() {
+    fn only_lost_points_have_a_weight() {
         let since = |cause| match cause {
             Cause::NoSlot => 3,
             Cause::PointsLost => 2,

@@ -1,5 +1,5 @@
-//! What is known of the objects that are followed: where and by whom each was allocated, kept until
-//! somebody wants to know which are still there.
+//! The data of followed objects: where, and by which thread, each was allocated. It is kept until
+//! the survivors are reported.
 //!
 //! Stacks are kept once each, and in memory of bounded size. Names are those of the chunk: where a
 //! new one begins they are taken along.
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const FRAMES_MAX: usize = 1 << 20;
 /// So many of them.
 const FRAMES_THEN: usize = 64;
-/// A snapshot is taken again if objects were thinned out meanwhile, so often at most.
+/// A snapshot is taken again, up to this often, if objects were thinned out during it.
 const TRIES: usize = 4;
 
 /// An object that is followed.
@@ -141,8 +141,8 @@ impl AliveDrain {
         }
     }
 
-    /// Puts those that are still there into the batch: objects are followed since the first of
-    /// `between`, and it is the second now.
+    /// Puts the surviving objects into the batch. Objects are followed since the first time of
+    /// `between`; the second is the present.
     pub fn tell(&mut self, table: &Table, between: (u64, u64), batch: &mut Batch) {
         let (since_ns, now_ns) = between;
         let mut level = table.level();
@@ -218,7 +218,7 @@ impl AliveDrain {
                 frames.map(|frame| frame.renamed(old, new)).collect()
             });
             stack.frames = Arc::clone(frames);
-            // The hash is of the names before: what comes may be kept a second time.
+            // The hash is of the earlier names: a new stack may be kept a second time.
             self.stacks.insert(stack.hash, Arc::clone(frames));
         }
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
@@ -235,7 +235,7 @@ impl AliveDrain {
 /// A stack that is remembered.
 pub struct KeptStack(Option<Stack>);
 
-/// What a thread is called: it may be gone when its objects are told.
+/// A thread's name: it may have exited when its objects are reported.
 fn name_of(key: u64, threads: &ThreadTable, virtuals: &VirtualNames) -> Option<Arc<ThreadName>> {
     if key & VIRTUAL_KEY == 0 {
         return threads.get(key);

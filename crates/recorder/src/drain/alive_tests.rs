@@ -1,4 +1,4 @@
-//! What is told of followed objects: those that are still there, by the names of now.
+//! Reports of followed objects: the survivors, under their present names.
 
 use super::*;
 use crate::alive::{Looked, Put, References, key};
@@ -102,7 +102,7 @@ impl Bench {
         (self.alive).add(&seen, stack, &self.threads, &self.virtuals);
     }
 
-    /// Methods and weights of what is told, and the batch.
+    /// Methods and weights of the report, and the batch.
     fn told(&mut self) -> (Vec<(String, u64)>, Batch) {
         let looked = Looked {
             at_ns: 500,
@@ -127,7 +127,7 @@ impl Bench {
 }
 
 #[test]
-fn what_is_there_is_told_by_the_names_of_now() {
+fn surviving_objects_have_present_method_names() {
     let mut bench = Bench::new(8);
     let worker = bench.threads.add(ThreadName {
         comm: "worker".into(),

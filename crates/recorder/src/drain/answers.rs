@@ -19,7 +19,7 @@ pub struct Answer {
     pub truncated: bool,
     /// Why the stack is not whole, if it is not.
     pub failure: Option<&'static str>,
-    /// The wait is over: what is recorded of it is among what is drained now.
+    /// The wait is over: if it is recorded, it is among the waits that are drained now.
     is_over: bool,
 }
 
@@ -73,13 +73,13 @@ impl Answers {
         }
     }
 
-    /// All that had been published when the drain began is drained: what was over by then and is
-    /// still here was not recorded.
+    /// All waits published before the drain began are drained. An answer that was over by then and
+    /// is still here belongs to a wait that was not recorded.
     pub fn end(&mut self) {
         self.0.retain(|_, answer| !answer.is_over);
     }
 
-    /// Names of the chunk before are told by `old` and get a place in `new`.
+    /// `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         for frame in self.0.values_mut().flat_map(|answer| &mut answer.frames) {
             *frame = frame.renamed(old, new);
@@ -111,7 +111,7 @@ mod tests {
             answers.add(question, 10 * question, frames, (false, None));
         }
         assert!(answers.take(0).is_none(), "that is no question");
-        // The second wait is over while the drain goes on, and the third before.
+        // The second wait ends during the drain, and the third before.
         answers.begin(|question| question != 3);
         let third = answers.take(3).unwrap();
         assert_eq!((third.time_ns, &*third.frames), (30, &[frame(3)][..]));

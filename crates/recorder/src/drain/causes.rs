@@ -7,7 +7,7 @@ use crate::record::resolve::Resolver;
 use dwell_wall::cause::{Cause, Facts, Known, Monitor, Named, Os};
 use rustc_hash::FxHashMap;
 
-/// What a thread waits for is told by the innermost frames.
+/// The innermost frames show what a thread waits for.
 const FRAMES_MAX: usize = 64;
 
 /// Causes of one flush: threads that wait at the same place for the same reason are many.
@@ -32,8 +32,8 @@ impl Causes {
     }
 }
 
-/// Whether what a look has found that a thread waits for, and who has it, belongs to this cause.
-/// The runtime may still name what a thread was parked on before.
+/// Whether the awaited object and its owner, as sampled, belong to this cause. The runtime may
+/// still name an object on which the thread was parked before.
 #[must_use]
 pub fn has_object(cause: Cause) -> bool {
     !matches!(

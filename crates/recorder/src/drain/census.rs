@@ -17,7 +17,7 @@ const SHARE_MAX: u32 = 200;
 const REGULARLY: Duration = Duration::from_millis(900);
 const REGULAR_SHARE_MAX: u32 = 5000;
 const REGULARLY_AT_LEAST: Duration = Duration::from_secs(60);
-/// And happens at most so often.
+/// Minimum time between two.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Finds threads that come and go.
@@ -40,7 +40,7 @@ pub struct Census<R: Runtime> {
 }
 
 impl<R: Runtime> Census<R> {
-    /// Nobody found yet. Whoever is found and not known was there `before` the recording, or is
+    /// No thread is known yet. A thread that is found later existed `before` the recording, or is
     /// born since.
     #[must_use]
     pub fn new(recorder: &'static State<R>, before: bool) -> Census<R> {
@@ -76,7 +76,7 @@ impl<R: Runtime> Census<R> {
         }
     }
 
-    /// Registers the threads nobody reported: the runtime's helpers, native ones.
+    /// Registers the threads that were not reported: the runtime's helpers, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
         let began = Instant::now();
         self.looked = began;
@@ -117,8 +117,7 @@ impl<R: Runtime> Census<R> {
     }
 
     /// Recycles the records of threads that have ended and whose samples are all drained. Shows
-    /// those whose last samples found no free slot, and the CPU time in ns they would have stood
-    /// for.
+    /// the threads whose last samples found no free slot, and the CPU time in ns of these samples.
     pub fn bury(&mut self, engine: &'static Engine, mut owing: impl FnMut(u64, u64)) {
         engine.reap(|record| {
             let owed_ns = record.take_carried_ns();

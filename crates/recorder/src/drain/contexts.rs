@@ -41,18 +41,18 @@ impl ContextTexts {
     }
 }
 
-/// Local roots remembered at most, in each of two generations.
+/// Maximum number of local roots remembered, in each of two generations.
 const ROOTS_MAX: usize = 50_000;
-/// Flushes after which a root that nobody named is forgotten, between once and twice as many.
+/// Number of flushes after which an unused root is forgotten, between once and twice as many.
 const FLUSHES: u32 = 120;
 
-/// Which endpoints are worth a place in the file: those of requests that were sampled before their
-/// endpoint was known. Others are many, and nobody would look at them.
+/// The endpoints that are worth a place in the file: those of requests that were sampled before
+/// their endpoint was known. The others are many, and no reader needs them.
 #[derive(Default)]
 pub struct EndpointDrain {
     roots: [FxHashSet<u64>; 2],
     flushes: u32,
-    /// What was told before the last flush: samples of then may come a little later.
+    /// Reports from before the last flush: samples from that time may come a little later.
     recent: Vec<Endpoint>,
 }
 
@@ -67,7 +67,7 @@ impl EndpointDrain {
                 self.want(context.local_root);
             }
         }
-        // The order matters: a request's endpoint is told before its end.
+        // The order matters: a request's endpoint is reported before its end.
         let requests = contexts.take_requests();
         for request in &requests {
             if request.local_root != 0 && request.endpoint == 0 {

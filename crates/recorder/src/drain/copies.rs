@@ -31,9 +31,9 @@ pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
     }
 }
 
-/// Lets the kernel copy, once the drainer has read what it needs and written something
-/// (`is_settled`), as it comes in time then; or lets threads be signalled again: what other
-/// libraries publish is to be read on the thread itself.
+/// Lets the kernel copy once the drainer has read its files and written something (`is_settled`):
+/// it keeps up from then on. Lets threads be signalled again if other libraries publish contexts,
+/// which can be read only on the thread itself.
 pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     let bytes = bytes(is_settled, foreign::is_known());
     if is_asked(setup) && setup.engine.kernel_copies() != bytes {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_kernel_copies_where_nothing_is_lost_by_that() {
-        assert_eq!(bytes(false, false), 0, "nobody would come in time");
+        assert_eq!(bytes(false, false), 0, "the drainer would be late");
         assert_eq!(bytes(true, false), STACK_BYTES);
         assert_eq!(bytes(true, true), 0, "contexts are on the thread");
     }

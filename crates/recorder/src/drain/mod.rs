@@ -1,7 +1,8 @@
 //! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
 //!
-//! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
-//! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
+//! The runtime does not know it, and it calls no function of the runtime. So it works while the
+//! runtime stands still, hangs or collects garbage. It reads the process's memory
+//! fault-tolerantly.
 
 pub mod account;
 pub mod alive;
@@ -49,7 +50,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use writer::Writer;
 
-/// Time between two flushes: what may be lost when the process is killed.
+/// Time between two flushes: samples of that time may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
 /// The first flush comes early, so that a short recording shows something soon.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
@@ -71,14 +72,15 @@ fn mind_who_walks<R: Runtime>(
     progress.patience.losing(now_ns)
 }
 
-/// Nothing is recorded any more; what the next recording can use is kept.
+/// Recording has stopped; state that the next recording can use is kept.
 fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Sized) {
     drop(walking);
     setup.recorder.libraries.put(sampler.modules.own_images());
     crate::context::set_recording(false);
 }
 
-/// Runs until told to stop, or the recording ends by itself; then drains and writes the rest.
+/// Runs until an order stops it, or the recording reaches a limit. Then it drains and writes the
+/// remaining samples.
 pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
@@ -150,14 +152,14 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     }
 }
 
-/// Takes leave of threads that have ended, and takes what they owe.
+/// Retires threads that have ended, and takes their debt.
 fn bury<R: Runtime>(
     census: &mut census::Census<R>,
     setup: &Setup<R>,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
 ) {
-    // Who owes what was noted when sampling ended: their names stay until that is written.
+    // These threads' debt was noted when sampling ended: their names stay until it is written.
     if !setup.engine.is_running() {
         return;
     }
@@ -166,7 +168,7 @@ fn bury<R: Runtime>(
     });
 }
 
-/// Takes the samples that there are at the end, and what threads owed then. Returns whether all
+/// Takes the remaining samples at the end, and the threads' debt at that time. Returns whether all
 /// samples were taken.
 fn take_rest<R: Runtime>(
     ended: &Ended,

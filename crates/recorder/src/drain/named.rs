@@ -1,7 +1,7 @@
 //! Frames that are named already, remembered as long as nothing can have changed.
 //!
-//! Stacks share most of their frames. A method's name has to be looked at again where there may
-//! have been a safepoint since: its class may have been unloaded meanwhile.
+//! Stacks share most of their frames. A method's name has to be looked up again after a possible
+//! safepoint: its class may have been unloaded in between.
 
 use crate::record::batch::PendingFrame;
 use dwell_walker::Frame;
@@ -39,7 +39,7 @@ impl NamedFrames {
         }
     }
 
-    /// A drain begins; `has_changed`: what was named before may be called otherwise by now.
+    /// A drain begins; `has_changed`: earlier names may not hold any more.
     pub fn begin(&mut self, has_changed: bool) {
         let is_small = self.crowded > CROWDED && self.entries.len() < ENTRIES;
         self.crowded = 0;

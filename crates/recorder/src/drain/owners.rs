@@ -1,5 +1,4 @@
-//! Who the threads are that had monitors, by what the runtime said of them when others began to
-//! wait.
+//! The threads that had monitors, identified by the runtime's data from when others began to wait.
 
 use crate::threads::ThreadTable;
 use crate::threads::VIRTUAL_KEY;

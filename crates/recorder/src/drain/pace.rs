@@ -45,8 +45,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For samples that every thread takes at `interval` of CPU time. `keeps`: what they say stays
-    /// true however late they are looked at. So many `processors` can be busy with them.
+    /// For samples that every thread takes at `interval` of CPU time. `keeps`: samples stay valid
+    /// until they are drained. The threads can use this many `processors`.
     #[must_use]
     pub fn new(interval: Duration, keeps: bool, processors: usize) -> Pace {
         let most = if keeps { TICK_KEPT } else { TICK_MAX };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_waits_until_it_could_fill_the_slots() {
+    fn lasting_samples_are_drained_before_slots_are_full() {
         let of = |ms, processors| {
             let interval = Duration::from_millis(ms);
             tick(interval, processors, TICK_KEPT).as_millis()
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_each_thread_is_looked_at_before_it_is_full() {
+    fn per_thread_buffers_are_drained_before_they_are_full() {
         let of = |us| Duration::from_micros(us);
         let pace = |us| Pace::new(of(us), false, 2).within(of(us), 10);
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_long_notices_at_once_that_there_is_more_and_never_waits_too_long() {
+    fn long_wait_ends_at_new_samples_and_stays_bounded() {
         let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
         for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! From where stacks are walked in this recording, and the thread that walks those who wait.
+//! The place where stacks are walked in this recording, and the thread that walks waiting threads.
 
 use crate::native::Tables;
 use crate::native::modules::TablesOf;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Asking may take this part of the time.
 const SHARE_MAX: u32 = 10_000;
-/// Whatever it took, it is asked again after this time.
+/// However long it took, it is read again after this time.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Asks.
@@ -29,7 +29,7 @@ impl ProcessCpu {
         if Instant::now() < self.not_before {
             return None;
         }
-        // Not the time that passes: this thread may have to wait for a processor meanwhile.
+        // CPU time, not elapsed time: this thread may have to wait for a processor in between.
         let before = process::own_cpu();
         let answer = process::cpu_split();
         let took = process::own_cpu().saturating_sub(before);

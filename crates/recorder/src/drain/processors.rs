@@ -1,5 +1,5 @@
-//! Who had processors and who had none, by the second: the control group's limit and how often it
-//! held the process back, and the kernel's account of the threads that were sampled.
+//! Use of processors, by the second: the control group's limit and how often it throttled the
+//! process, and the kernel's account of the sampled threads.
 
 use super::switching::{Did, Switching};
 use crate::runtime::Runtime;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two accounts.
 const EVERY: Duration = Duration::from_millis(950);
-/// Threads that are accounted for at once at most.
+/// Maximum number of threads that are accounted for at once.
 const THREADS_MAX: usize = 1024;
 
 /// What a thread used of a time.
@@ -37,7 +37,7 @@ pub struct ThreadTime {
     pub turns: u64,
 }
 
-/// What was told of a thread last.
+/// The last report of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     samples: u64,
@@ -72,7 +72,7 @@ impl Processors {
         }
     }
 
-    /// A new chunk: what is told only when it changes has to be in it as well.
+    /// A new chunk: values that are written only when they change have to be in it as well.
     pub fn begin_chunk(&mut self) {
         self.limits.begin_chunk();
     }
@@ -88,7 +88,7 @@ impl Processors {
     }
 
     /// The threads that were sampled since the last account, whose records are at these places:
-    /// of thousands few are.
+    /// few out of thousands.
     pub fn threads<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
@@ -113,7 +113,7 @@ impl Processors {
         all
     }
 
-    /// What a thread used, if it was sampled since that was told last.
+    /// CPU time of a thread, if it was sampled since its last report.
     fn account<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
@@ -147,7 +147,7 @@ impl Processors {
             turns: now.turns.saturating_sub(was.turns),
         };
         self.switching.mind(setup.engine, record, &did);
-        // What it used before it was seen first is not known to belong to the recording.
+        // CPU time from before it was first seen may not belong to the recording.
         let before = before?;
         Some(ThreadTime {
             thread: key,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_new_has_lived_as_it_does_now() {
+    fn new_thread_is_assumed_to_have_run_at_present_rate() {
         let all = Schedule {
             on_cpu_ns: 3_000_000_000,
             ..Schedule::default()

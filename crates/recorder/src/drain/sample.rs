@@ -36,7 +36,7 @@ pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
 /// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// What the recording has cost so far, as far as the drainer sees it.
+/// Cost of the recording so far, as the drainer sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Stacks walked, by whomever.
@@ -81,7 +81,7 @@ pub struct Sampler<'s, R: Runtime> {
     /// Kernel frames of the sample at hand.
     kernel: Vec<PendingFrame>,
     outer: Outer,
-    /// Who has monitors.
+    /// Owners of monitors.
     owners: Owners,
     /// Where they were.
     answers: Answers,
@@ -205,12 +205,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.stops.settle(shelf, &mut self.batch, now_ns, is_over);
     }
 
-    /// The wall-clock sampler has ended: what it said is told.
+    /// The wall-clock sampler has ended: writes its remaining notes.
     pub fn end_of_wall(&mut self) {
         self.wall.end(&mut self.batch);
     }
 
-    /// Lets go of what nobody waits at any more.
+    /// Frees data of threads that wait no more.
     pub fn tidy(&mut self) {
         self.wall.tidy();
     }
@@ -280,8 +280,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.add_sample(slot, stack, failure);
     }
 
-    /// A thread that works for requests tells so itself from now on, and one whose stack was not to
-    /// be walked without its anchor has that copied.
+    /// From now on a thread with a context is signalled, as it has to note that itself. So is a
+    /// thread whose stack could not be walked without its anchor, which is then copied.
     fn mind_what_is_not_copied(&self, slot: &Slot<'_>, walk: &Walk) {
         let engine = self.setup.engine;
         if let Some(record) = engine.record_of(slot)
@@ -323,7 +323,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             Reason::Stop => self.stops.add_place(header.user, at_ns, all, truncated),
             _ => {
                 if header.logical_id != 0 {
-                    // Who sleeps with a monitor may never be sampled.
+                    // A thread that sleeps with a monitor may never be sampled.
                     let key = header.logical_id | VIRTUAL_KEY;
                     self.virtual_names.tell_latin1(key, slot.logical_name());
                 }
@@ -333,7 +333,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// What is gone before it is walked is told to those who can help that.
+    /// Reports code that was freed before its walk, so that the next collections wait.
     fn mind_failure(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
         if matches!(failure, Some(Failure::StaleMethod | Failure::NoBlob)) {
             let now_ns = process::monotonic_ns();
@@ -477,7 +477,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.add_without_stack(time_ns, whose, Failure::ShortThread, weight_ns, progress);
     }
 
-    /// Adds CPU time of a thread whose next signal the recording did not wait for.
+    /// Adds CPU time of a thread whose next signal did not arrive before the recording ended.
     pub fn add_owed(&mut self, time_ns: u64, thread: u64, weight_ns: u64, progress: &Progress) {
         let whose = (thread, ThreadState::Runnable);
         self.add_without_stack(time_ns, whose, Failure::RecordingEnded, weight_ns, progress);
@@ -637,8 +637,8 @@ fn is_copied(options: &crate::options::Options) -> bool {
     options.experiment != Some(crate::experiments::Experiment::NoCopy)
 }
 
-/// The frames from the first managed one on: who allocates, or waits for a monitor, does so by the
-/// runtime's stubs, which say nothing. A failure stays.
+/// The frames from the first managed one on: an allocation or a wait for a monitor goes through
+/// the runtime's stubs, which are of no interest. A failure stays.
 fn from_managed(frames: &[Frame]) -> &[Frame] {
     let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
     let first = frames.iter().position(is_told);

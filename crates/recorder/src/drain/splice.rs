@@ -1,5 +1,5 @@
-//! What the stack of a sample has in common with the one before of the same thread, byte by byte:
-//! a walk that comes there need not go on, for the rest is known.
+//! The common part of a sample's stack and the one before of the same thread, byte by byte. A walk
+//! that reaches it need not continue, because the remaining frames are known.
 //!
 //! A walk step depends on three registers, on the stack from the frame on, and on the
 //! runtime's code and metadata. The last stay the same from one moment to the next, by which a
@@ -17,7 +17,7 @@ const MARGIN: u64 = 128;
 /// Bytes compared at a time.
 const PIECE: usize = 256;
 
-/// The oldest bytes of a stack, at the end of their place: what comes and goes is before them.
+/// The oldest bytes of a stack, at the end of their buffer: changing bytes are before them.
 #[derive(Default)]
 struct Oldest {
     /// Empty until the first stack.
@@ -71,7 +71,7 @@ pub struct Splice {
 /// The copy of a sample's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack<'a> {
-    /// Whose it is.
+    /// The thread.
     pub thread: u64,
     /// Where its first byte was.
     pub low: u64,
@@ -134,7 +134,7 @@ impl Frames for Known<'_> {
 }
 
 impl Splice {
-    /// The runtime may have changed: what was walked before tells nothing.
+    /// The runtime may have changed: earlier walks are not valid any more.
     pub fn clear(&mut self) {
         self.moment += 1;
     }
@@ -165,7 +165,7 @@ impl Splice {
         let is_whole = done.outcome == Outcome::Complete && done.flaw.is_none() && done.gaps == 0;
         let walked = frames.get(..done.len).unwrap_or(&[]);
         if let Some(last) = self.places.get_mut(place) {
-            // One that says nothing is nobody's.
+            // A walk that is not whole belongs to no moment.
             last.moment = if is_whole { self.moment } else { u64::MAX };
             last.thread = stack.thread;
             last.keep(stack, common, walked, &self.begins, met);
@@ -186,7 +186,7 @@ impl Walked {
     ) {
         self.bytes.set(stack.kept(), common);
         self.high = stack.high();
-        // What the walk has not come to is as before, but for its place.
+        // The part that the walk has not reached is unchanged, except for its place.
         let (gone, moved) = match (met, begins.last()) {
             (Some((here, start)), Some((_, index))) => (here + 1, index.wrapping_sub(start)),
             _ => (self.begins.len(), 0),
@@ -220,10 +220,10 @@ mod tests {
 
     const HIGH: u64 = 0x7f00_0010_0000;
 
-    /// A frame of a made-up stack: what it is, and its bytes.
+    /// A frame of a made-up stack: its kind, and its bytes.
     type Made = (u8, u8);
 
-    /// The stack's bytes: each frame has 64 to 1600 of them, of which some tell what it is.
+    /// The stack's bytes: each frame has 64 to 1600 of them, some of which show its kind.
     fn bytes(made: &[Made]) -> Vec<u8> {
         let mut all = Vec::new();
         for (id, size) in made {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_before_is_not_walked_again() {
+    fn unchanged_outer_frames_are_not_walked_again() {
         let mut splice = Splice::default();
         let outer: Vec<Made> = (10..40).map(|id| (id, 5)).collect();
         let with = |inner: &[Made]| [inner, &outer].concat();
@@ -314,7 +314,7 @@ mod tests {
             looked
         };
         assert_eq!(looked(1, &with(&[(1, 9), (2, 9)])), 32);
-        // Two new ones, and those whose bytes may be the new ones'.
+        // Two new ones, and frames whose bytes could belong to the new ones.
         assert!(looked(1, &with(&[(3, 20), (4, 9)])) <= 6);
         assert!(looked(1, &with(&[])) <= 4);
         assert_eq!(looked(2, &with(&[])), 30);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_common_stays_behind_what_is_new() {
+    fn common_bytes_stay_behind_new_ones() {
         for old in 0..6usize {
             for common in 0..=old {
                 for new in 0..6usize {

@@ -1,5 +1,5 @@
-//! Stops of all threads for the recording: each late thread's stack comes by another way than what
-//! is said of it, from its signal handler, and both are put together here.
+//! Stops of all threads for the recording. The stack of each late thread comes from its signal
+//! handler, and the data of its stop from the watching thread. Both are put together here.
 
 use crate::record::batch::{Batch, PendingFrame, PendingLate, PendingStop};
 use crate::record::names::Names;
@@ -7,7 +7,7 @@ use crate::stops::{LateThread, Shelf, Stop};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// Stacks that wait for their stop at most.
+/// Maximum number of stacks that wait for their stop.
 const STACKS_MAX: usize = 256;
 /// How long a stop that is over waits for stacks that were asked for.
 const PATIENCE_NS: u64 = 200_000_000;
@@ -20,7 +20,7 @@ struct Place {
     truncated: bool,
 }
 
-/// What has not been told yet.
+/// Stops and stacks that are not written yet.
 #[derive(Default)]
 pub struct StopDrain {
     stops: Vec<Stop>,
@@ -46,9 +46,10 @@ impl StopDrain {
         }
     }
 
-    /// Puts what is complete, or has waited long enough, into the batch; all of it at the end.
+    /// Puts stops that are complete, or have waited long enough, into the batch; all of them at
+    /// the end.
     pub fn settle(&mut self, shelf: &Shelf, batch: &mut Batch, now_ns: u64, is_over: bool) {
-        // Asked first: what is on the shelf by then is no longer to come.
+        // Read first: a stop that is queued by then has no further stacks to come.
         let open_ns = shelf.open_ns();
         self.stops.extend(shelf.take());
         let places = &self.places;
@@ -66,7 +67,7 @@ impl StopDrain {
         for stop in ready {
             self.place(stop, batch);
         }
-        // Nobody waits for places older than the oldest stop that may still come.
+        // Stacks older than the oldest stop that may still come are not needed.
         let oldest = self.stops.iter().map(|stop| stop.began_ns).min();
         let kept_ns = oldest.unwrap_or_else(|| now_ns.saturating_sub(10 * PATIENCE_NS));
         let kept_ns = open_ns.map_or(kept_ns, |began_ns| began_ns.min(kept_ns));
@@ -90,7 +91,7 @@ impl StopDrain {
         batch.add_stop(PendingStop { stop, late });
     }
 
-    /// Names of the chunk before are told by `old` and get a place in `new`.
+    /// `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         for frame in self.places.iter_mut().flat_map(|place| &mut place.frames) {
             *frame = frame.renamed(old, new);

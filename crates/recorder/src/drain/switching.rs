@@ -1,12 +1,12 @@
 //! Which threads have a timer instead of a perf event, because they are switched too often for one.
 //!
-//! An event costs 0.7 to 2 us at each switch of its thread (`bench/switches`), so with 10,000 a
-//! second up to 2 % of a processor, where samples every 10 ms cost 0.3. A timer costs nothing
-//! there. What it cannot tell is where in the kernel a sample was; so such threads have an event
-//! all the same in one second of eight, drawn anew each time: then a switch costs at most 0.3 us in
-//! the mean. (It is from one account of the thread to the next, which comes in the second in which
-//! it was sampled again.) Who rests most of the time keeps the event, as it also tells the wall
-//! clock that nothing has happened.
+//! An event costs 0.7 to 2 us at each switch of its thread (`bench/switches`). So with 10,000
+//! switches a second it takes up to 2 % of a processor, where samples every 10 ms cost 0.3. A
+//! timer costs nothing there, but it does not show where in the kernel a sample was. So such
+//! threads still have an event in one second of eight, drawn again each time: then a switch costs
+//! at most 0.3 us in the mean. (The second lasts from one account of the thread to the next, which
+//! comes in the second in which it was sampled again.) A mostly idle thread keeps the event, as it
+//! also shows the wall-clock sampler that the thread has not run.
 //!
 //! Timers go off in the kernel's tick. Where that comes less than twice in an interval, such
 //! threads have fewer samples, which stand for more. But events of so short intervals cost five
@@ -29,7 +29,7 @@ const OFTEN: u64 = 5_000;
 const VERY_OFTEN: u64 = 20_000;
 /// Below so many switches in a second of the clock they cost too little.
 const BUSY: u64 = 500;
-/// One second in so many with an event, where that can tell where in the kernel a thread is, ...
+/// One second in this many with an event, where that can show the place in the kernel, ...
 const SHARE: u64 = 8;
 /// ... and where events cost so much more.
 const SMALL_SHARE: u64 = 32;
@@ -93,7 +93,7 @@ impl Switching {
     pub fn mind(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
         let Some(often) = self.often else { return };
         let has_timer = engine.has_timer(record);
-        // Refused or somebody else's turn: another time.
+        // Refused or locked by another thread: another time.
         let _ = match did.wants_event(!has_timer, often) {
             // All threads together are switched too often.
             Some(true) if engine.is_held(record) => Ok(()),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_keeps_its_event() {
+    fn idle_thread_keeps_its_event() {
         let ms = 1_000_000;
         assert_eq!(wants(true, 20 * SECOND_NS, 10 * ms, 4_000), None);
         assert_eq!(wants(true, SECOND_NS, 10 * ms, 500), Some(false));

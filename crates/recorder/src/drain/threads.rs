@@ -1,5 +1,5 @@
-//! Threads as constants of a chunk. What is in the file stays as it is: who is renamed gets another
-//! constant, with the same ids, and readers make one thread of both.
+//! Threads as constants of a chunk. A constant in the file never changes. A renamed thread gets
+//! another constant with the same ids, and readers make one thread of both.
 
 use super::sample::Sampler;
 use crate::runtime::Runtime;
@@ -15,7 +15,7 @@ pub fn rename<R: Runtime>(chunk: &mut ChunkWriter, setup: &Setup<R>, sampler: &m
         .into_iter()
         .chain(sampler.virtual_names.take_renamed())
     {
-        // Who is not in the chunk gets there with the last name.
+        // A thread that is not in the chunk yet is added with its last name.
         if chunk.thread_id(key).is_some() {
             write(chunk, setup, key, sampler);
         }

@@ -44,7 +44,7 @@ struct Walked {
 /// Where a thread waits.
 struct Current {
     stack: Kept,
-    /// Who has what is waited for, and where that one is.
+    /// The owner of the awaited object, and the owner's stack.
     owner: Option<(u64, Kept)>,
     truncated: bool,
     os: Os,
@@ -66,7 +66,7 @@ impl Current {
     }
 }
 
-/// Where a thread waits, by the class of its signs; the last one that was seen is the last here.
+/// Where a thread waits, by the class of its fingerprint. The last one seen is the last here.
 #[derive(Default)]
 struct Places(Vec<(u8, Current)>);
 
@@ -180,7 +180,7 @@ impl WallDrain {
         kept
     }
 
-    /// What was named before may have another name now.
+    /// Earlier names may not hold any more.
     pub fn forget_names(&mut self) {
         self.named.clear();
     }
@@ -260,8 +260,8 @@ impl WallDrain {
         }
     }
 
-    /// Time in which a thread that was woken waited for a processor, where it was seen last: tells
-    /// how much of it could be told there.
+    /// Time in which a woken thread waited for a processor, at the place where it was last seen.
+    /// Returns how much of it could be recorded there.
     fn woken(&self, thread: u64, at_ns: u64, woken_ns: u64, batch: &mut Batch) -> u64 {
         let places = self.current.get(&thread).filter(|_| woken_ns > 0);
         let Some(current) = places.and_then(Places::last) else {
@@ -332,15 +332,14 @@ impl WallDrain {
         }
     }
 
-    /// What is not known to have a place, at the end.
+    /// Records, at the end, the time whose place is unknown.
     pub fn end(&mut self, batch: &mut Batch) {
         for (thread, ready) in self.ready.drain() {
             batch.add_wall(runnable(thread, None, None, &ready));
         }
     }
 
-    /// Frees what nobody has any more; names of the chunk before are told by `old` and get a place
-    /// in `new`.
+    /// Frees unused stacks. `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         self.stacks.clear();
         self.named.clear();
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_told_where_the_thread_was_seen_last() {
+    fn repeated_samples_use_the_threads_last_stack() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.run(&run(THREAD, 60), &mut batch);
         assert!(batch.walls().is_empty(), "nobody knows where");
@@ -508,7 +507,7 @@ mod tests {
         assert_eq!(
             batch.walls().len(),
             3,
-            "nobody knows where the last one was"
+            "the last one's stack is unknown"
         );
         assert_eq!(drain.woken(THREAD, 400, 5, &mut batch), 5);
         let woken = batch.walls().last().unwrap().stack.unwrap();
@@ -533,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_waits_for_a_processor_where_it_waited() {
+    fn woken_thread_is_runnable_at_its_last_stack() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
         drain.ready(THREAD, 400, (30, 20), &mut batch);
@@ -553,7 +552,7 @@ mod tests {
         drain.waits_in(THREAD, &[frame(1)], None);
         drain.ready(THREAD, 400, (30, 0), &mut batch);
         drain.gone(THREAD, &mut batch);
-        // What comes late is of nobody known.
+        // A late note belongs to no known thread.
         drain.run(&run(THREAD, 60), &mut batch);
         drain.end(&mut batch);
         let weights: Vec<_> = batch.walls().iter().map(|wall| wall.weight_ns).collect();

@@ -1,4 +1,4 @@
-//! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
+//! Writes batches into chunks, chunks into the file, and the profiler's own account with them.
 
 mod alive;
 mod waits;
@@ -125,7 +125,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.renewed = true;
     }
 
-    /// Sampling is over: what the process uses since `clocks` is not in the samples.
+    /// Sampling is over: CPU time that the process uses after `clocks` is not in the samples.
     pub fn end_of_sampling(&mut self, walking: &Walking, clocks: &Clocks) {
         self.walking_cpu = walking.cpu();
         self.cpu_at_end = Some(clocks.split);
@@ -152,7 +152,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         // Slots go on filling while names are looked up.
         self.write(sampler, true);
         if (last || self.is_over()) && !sampler.batch.is_empty() {
-            // What came meanwhile is named by this chunk's names.
+            // Samples taken in between are named by this chunk's names.
             self.write(sampler, false);
         }
         self.wall_sums(last);
@@ -165,13 +165,13 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
+    /// Writes the samples so far. If `drain`, it drains new snapshots during that.
     fn write(&mut self, sampler: &mut Sampler<'_, R>, drain: bool) {
         let mut batch = std::mem::take(&mut sampler.batch);
         let images = sampler.images.snapshot();
         let progress = Arc::clone(&self.progress);
-        // Looking up names can take long, and slots fill meanwhile. But if draining takes long,
-        // too, the batch shall be written rather than the next one begun.
+        // Looking up names can take long, and slots fill during that. But if draining takes long,
+        // too, the batch is to be written before the next one begins.
         let mut next = Instant::now();
         let between: &mut dyn FnMut() = &mut || {
             let began = Instant::now();
@@ -289,7 +289,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// What was allocated since the recording began, while that was sampled.
+    /// Allocation sums since the recording began, while allocations were sampled.
     fn allocation_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
         let state = self.setup.switched.get();
         let stretch = state.alloc;
@@ -407,7 +407,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Stops of all threads, and who was late.
+    /// Stops of all threads, and the late threads.
     fn stops(&mut self, batch: &Batch, stacks: &[StackId], sampler: &Sampler<'_, R>) {
         for pending in batch.stops() {
             let stop = &pending.stop;
@@ -448,7 +448,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
     }
 
-    /// What the runtime reported since the last flush, and who had processors in the last second.
+    /// The runtime's reports since the last flush, and the use of processors in the last second.
     fn intervals(&mut self, sampler: &mut Sampler<'_, R>, is_over: bool) {
         self.setup.recorder.stretches.write(&mut self.chunk);
         if !self.processors.is_due(is_over) {
@@ -607,7 +607,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         match news {
             News::Nothing => {}
             News::Trouble(trouble) => {
-                eprintln!("dwell: {trouble}; recording goes on when it can");
+                eprintln!("dwell: {trouble}; recording will continue as soon as possible");
                 self.progress.set_trouble(Some(trouble));
             }
             News::Over => self.progress.set_trouble(None),
@@ -651,8 +651,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 }
 
-/// Whether the kernel counted that it was ready. A virtual thread that waits for a carrier, which
-/// its look tells, is not the kernel's.
+/// Whether the kernel counted that it was ready. A virtual thread that waits for a carrier, as its
+/// sample shows, is unknown to the kernel.
 fn is_ready(wall: &PendingWall) -> bool {
     wall.os == Os::Runnable && wall.detail.is_none()
 }
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_thread_that_wants_a_carrier_is_not_in_the_kernels_account() {
+    fn wait_for_a_carrier_is_not_a_kernel_wait() {
         assert!(is_ready(&look(Os::Runnable, None)));
         assert!(!is_ready(&look(Os::Runnable, Some("carrier"))));
         assert!(!is_ready(&look(Os::Call(Call::Futex), None)));

@@ -1,6 +1,6 @@
 //! What the wall-clock sampler hands to the drainer: it names nothing and writes nothing itself.
 //!
-//! Bounded. What does not fit is counted with the time it stood for.
+//! Bounded. Notes that do not fit are counted with the time they stand for.
 
 use super::off::Off;
 use dwell_context::Context;
@@ -9,18 +9,18 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notes kept at most.
+/// Maximum number of notes.
 const NOTES_MAX: usize = 1 << 16;
-/// Frames kept at most: 24 MB.
+/// Maximum number of frames: 24 MB.
 const FRAMES_MAX: usize = 1 << 20;
-/// Ids of logical threads that have run that are kept at most.
+/// Maximum number of ids of logical threads that have run.
 const RAN_MAX: usize = 1024;
 
 /// Something about a thread, by the key it has in the recording.
 #[derive(Debug)]
 pub enum Note {
-    /// Where the thread waits. What is told of it and this class of its signs until the next such
-    /// note happened there.
+    /// Where the thread waits. Later samples of the thread with this class of fingerprint belong
+    /// here, until the next such note.
     Stack {
         /// The thread.
         thread: u64,
@@ -30,14 +30,14 @@ pub enum Note {
         off: Off,
         /// The frames, in [`Notes::frames`].
         frames: Range<usize>,
-        /// Who has what it waits for.
+        /// The owner of the object that it waits for.
         owner: Option<HasIt>,
     },
     /// Looks at a thread that was where the last `Stack` says.
     Run(Run),
-    /// Time in which a thread waited for a processor, from the kernel's account of it. Where it was
-    /// is told by the last `Stack` for the time after it was woken there, else by its next sample
-    /// of CPU time.
+    /// Time in which a thread waited for a processor, from the kernel's account. The time after a
+    /// wake-up belongs to the last `Stack`, any other time to the thread's next sample of CPU
+    /// time.
     Ready {
         /// The thread.
         thread: u64,
@@ -48,12 +48,12 @@ pub enum Note {
         /// How much of that when it had been woken.
         woken_ns: u64,
     },
-    /// The thread is no more.
+    /// The thread has exited.
     Gone {
         /// The thread.
         thread: u64,
     },
-    /// What a thread is called.
+    /// A thread's name.
     Name {
         /// The thread.
         thread: u64,
@@ -78,7 +78,7 @@ pub struct HasIt {
 pub struct Run {
     /// The thread.
     pub thread: u64,
-    /// Of which of its places: the class of the `Stack` that tells.
+    /// The place: the class of the `Stack` that it belongs to.
     pub class: u8,
     /// What it worked for.
     pub work: Option<Arc<Context>>,
@@ -105,25 +105,25 @@ pub struct Tick {
     pub ticks: u64,
     /// Threads that live.
     pub live: usize,
-    /// Of these, threads that could be chosen.
+    /// Threads among them that could be chosen.
     pub eligible: usize,
     /// Threads chosen.
     pub looked: usize,
-    /// Of these, threads that were not clear.
+    /// Threads among them that could not be read clearly.
     pub failed: usize,
-    /// What looking has cost.
+    /// CPU time of sampling.
     pub cpu_ns: u64,
-    /// Virtual threads without a carrier, as far as the chosen ones tell.
+    /// Virtual threads without a carrier, estimated from the chosen threads.
     pub unmounted: u64,
-    /// Of these, threads that were chosen.
+    /// Threads among them that were chosen.
     pub unmounted_looked: usize,
-    /// Of these, threads that were not clear.
+    /// Threads among them that could not be read clearly.
     pub unmounted_failed: usize,
     /// Of the chosen platform threads, those known not to have run since their last look.
     pub followed: usize,
     /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
     pub by_page: u32,
-    /// Of the chosen platform threads, those that have run and were told where they are by signs.
+    /// The chosen platform threads that have run and whose stack was taken from their fingerprint.
     pub by_sign: usize,
 }
 
@@ -162,7 +162,8 @@ impl Notes {
         }
     }
 
-    /// Adds where a thread waits; false if there is no room, so that it is to be looked at anew.
+    /// Adds where a thread waits. Returns false if there is no room, so that the thread is to be
+    /// sampled again.
     pub fn add_stack(
         &mut self,
         (thread, class): (u64, u8),
@@ -211,7 +212,7 @@ pub struct Shelf {
     ran: Mutex<Vec<u64>>,
     /// CPU time of the wall-clock sampler so far.
     own_cpu_ns: AtomicU64,
-    /// What the drainer has spent on looks, and is not paid for yet.
+    /// CPU time that the drainer has spent on samples, and that is not in the budget yet.
     drain_cpu_ns: AtomicU64,
 }
 
@@ -237,7 +238,7 @@ impl Shelf {
         self.drain_cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
     }
 
-    /// What it has spent since this was asked last.
+    /// CPU time spent since the last call.
     #[must_use]
     pub fn take_drain_cpu_ns(&self) -> u64 {
         self.drain_cpu_ns.swap(0, Ordering::Relaxed)
@@ -252,7 +253,7 @@ impl Shelf {
         }
     }
 
-    /// Moves the ids of those that have run since this was asked last to `ran`.
+    /// Moves the ids of logical threads that have run since the last call to `ran`.
     pub fn take_ran(&self, ran: &mut Vec<u64>) {
         ran.append(&mut self.ran.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -269,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_run_is_told_once() {
+    fn each_run_is_reported_once() {
         let shelf = Shelf::default();
         for id in [5, 5, 6].into_iter().chain(100..3000) {
             shelf.add_ran(id);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn notes_beyond_capacity_are_counted() {
         let shelf = Shelf::default();
         for _ in 0..NOTES_MAX + 3 {
             shelf.lock().add(Note::Gone { thread: 1 }, 10);

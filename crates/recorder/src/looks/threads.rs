@@ -1,16 +1,17 @@
-//! The platform threads that can be looked at, as the runtime knows them: who has a lock is found
-//! here.
+//! The platform threads that can be sampled, as the runtime knows them. The owner of a lock is
+//! found here.
 
 use dwell_signal::{Engine, ThreadRecord};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Who has what another thread waits for; a place is that of a platform thread's record.
+/// The owner of an object that another thread waits for; a place is that of a platform thread's
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The platform thread itself.
     Platform(u32),
-    /// Whoever runs, or waits, on this platform thread.
+    /// The thread that runs, or waits, on this platform thread.
     On(u32),
     /// A logical thread, by its id, that is on none.
     Unmounted(u64),
@@ -22,8 +23,8 @@ const FOUND_MAX: usize = 16;
 /// Places of threads.
 pub struct Threads {
     engine: &'static Engine,
-    /// Places that were found last, the newest first: who has a lock mostly had it before, and to
-    /// ask thousands of threads costs more than a hundred looks.
+    /// Places that were found last, the newest first. An owner mostly had a lock before, and
+    /// asking thousands of threads costs more than a hundred samples.
     found: RefCell<Vec<u32>>,
     by_managed: FxHashMap<u64, u32>,
     by_id: FxHashMap<u64, u32>,

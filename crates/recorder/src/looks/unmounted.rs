@@ -5,25 +5,25 @@ use super::off::Off;
 use super::threads::Threads;
 use dwell_walker::{Fault, Frame};
 
-/// What a tick has found.
+/// The results of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
-    /// How many there are without a platform thread, as far as the chosen ones tell.
+    /// Number of threads without a platform thread, estimated from the chosen ones.
     pub estimated: f64,
     /// How many were looked at.
     pub looked: usize,
-    /// Of these, how many would not stand still, or could not be read.
+    /// Threads among them that did not stand still, or could not be read.
     pub failed: usize,
 }
 
-/// What was seen of such a thread; `None`: there was nothing to see.
+/// The sample of such a thread; `None`: there was nothing to see.
 pub type Seen<C> = Result<Option<OffLogical<C>>, Fault>;
 
-/// Tells what was seen, by who looks, of a thread that stands for so many: the first frames are its
-/// own; the other buffer is for those of who has what it waits for.
+/// Reports a sample of a thread that stands for many. The first frames are its own. The other
+/// buffer is for the frames of the owner of the object that it waits for.
 pub type Tell<'a, L, C> = dyn Fn(&L, Seen<C>, f64, (&[Frame], &mut [Frame]), &mut Found) + 'a;
 
-/// What a tick works with, and whom it tells.
+/// The input of a tick, and the receiver of its results.
 pub struct Unmounted<'a, L, C> {
     /// Some of all platform threads, chosen with the same probability ...
     pub chosen: &'a [u64],
@@ -44,10 +44,10 @@ pub struct Unmounted<'a, L, C> {
 pub struct OffLogical<C> {
     /// Its id.
     pub id: u64,
-    /// Its name; none if it cannot be told.
+    /// Its name; none if it is not known.
     pub name: Option<Box<str>>,
     /// What it waits for.
     pub off: Off,
-    /// What of that another thread may have.
+    /// The part of that that another thread may own.
     pub claim: Option<C>,
 }

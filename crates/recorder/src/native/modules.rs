@@ -276,7 +276,7 @@ impl CodeMap {
         }
     }
 
-    /// The rule for `pc`, whatever the libraries' tables: reads what is needed of them. Not in a
+    /// The rule for `pc`, for any library's table: reads the parts that are needed. Not in a
     /// handler.
     #[must_use]
     pub fn rule_read(&self, pc: u64) -> Option<Rule> {
@@ -327,7 +327,7 @@ impl NativeCode for Read<'_> {
     }
 }
 
-/// What a handler may ask: see [`CodeMap::rule_read`] for who need not take care.
+/// The interface for handlers: see [`CodeMap::rule_read`] for callers that need not take care.
 impl NativeCode for CodeMap {
     fn rule(&self, pc: u64) -> Option<Rule> {
         let (image, offset) = self.at(pc)?;
@@ -368,7 +368,7 @@ mod tests {
         assert!(modules.place(0x10).is_none());
         assert!(!modules.map().is_vm(pc));
     }
-    /// Who walks copies walks in handlers, too, where copies would be walked too late.
+    /// A walk of copies also walks in handlers, where copies would be walked too late.
     #[test]
     fn tables_are_ready_for_handlers_once_these_walk() {
         let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false), Vec::new());

@@ -2,8 +2,8 @@
 //! whole where these are not as linkers write them.
 //!
 //! Compiling takes long (milliseconds for a C library, tens of them and megabytes for a runtime's
-//! own), and few functions are ever met. What was looked up is remembered: stacks repeat. Must not
-//! open files.
+//! own), and few functions are ever met. Results are cached, because stacks repeat. Must not open
+//! files.
 
 use dwell_native::elf::Elf;
 use dwell_native::unwind::Direct;
@@ -33,8 +33,8 @@ enum Rules {
 /// Rules in the file's own tables.
 struct Searched {
     direct: Direct,
-    /// What was looked up: the offset in the upper half, its rule in the lower; 0: nothing.
-    /// Written by whoever looks something up, handlers too, so each entry is one word.
+    /// Cached results: the offset in the upper half, its rule in the lower; 0: nothing. Any thread
+    /// that looks a rule up writes it, handlers too, so each entry is one word.
     known: Box<[AtomicU64]>,
 }
 
@@ -47,7 +47,7 @@ struct Whole {
 }
 
 impl Searched {
-    /// Rules remembered at most, of the largest libraries.
+    /// Maximum number of cached rules, for the largest libraries.
     const KNOWN_MAX: u64 = 4096;
     /// And at least.
     const KNOWN_MIN: u64 = 16;
@@ -115,8 +115,8 @@ impl Rules {
 }
 
 impl Table {
-    /// Makes the table one that handlers can use, unless it is. Not in a handler. The bytes of
-    /// `elf` must stay where they are as long as rules are asked for.
+    /// Makes the table usable by handlers, unless it is. Not in a handler. The bytes of `elf` must
+    /// stay where they are as long as rules are looked up.
     pub fn make_ready(&self, elf: &Elf<'_>) {
         self.0.get_or_init(|| Rules::of(elf));
     }
@@ -215,9 +215,9 @@ mod tests {
         }
     }
 
-    /// A file that is truncated while its library is in use takes nothing from who asks.
+    /// A file that is truncated while its library is in use does not harm a reader of its rules.
     #[test]
-    fn never_does_a_truncated_file_harm_who_asks() {
+    fn rules_survive_truncation_of_the_file() {
         let exe = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let path = std::env::temp_dir().join(format!("dwell-truncated-{}", std::process::id()));
         std::fs::write(&path, &exe).unwrap();

@@ -104,7 +104,7 @@ pub struct PendingWall {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
     /// What the operating system said.
     pub os: Os,
@@ -139,7 +139,7 @@ pub struct PendingAllocation {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
     /// The object.
     pub object: Allocation,
@@ -154,7 +154,7 @@ pub struct PendingAllocation {
 pub struct PendingAlive {
     /// Its allocation; the weight is what it stands for by now.
     pub of: PendingAllocation,
-    /// What the thread was called that allocated it.
+    /// The name of the allocating thread.
     pub name: Option<Arc<ThreadName>>,
     /// Its age when it was looked at.
     pub age_ns: u64,
@@ -179,7 +179,7 @@ pub struct Snapshot {
     pub one_of: u64,
     /// Objects that were chosen.
     pub chosen: u64,
-    /// Of these, objects that were not followed for want of room.
+    /// Objects among them that were not followed for want of room.
     pub lost: u64,
 }
 
@@ -190,7 +190,7 @@ pub struct PendingWait {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
     /// The wait.
     pub wait: Wait,
@@ -220,7 +220,7 @@ pub struct OwnerAt {
 pub struct PendingStop {
     /// What is known of it.
     pub stop: Stop,
-    /// Those that others waited for.
+    /// The threads that others waited for.
     pub late: Vec<PendingLate>,
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes that wait at most for room on the disk.
+/// Maximum number of bytes that wait for room on the disk.
 pub const WAITING_MAX: usize = 4 << 20;
 
 /// Mode of recordings: they hold what the program was started with.
@@ -44,7 +44,7 @@ impl RecordingFile {
     /// system has locks.
     ///
     /// # Errors
-    /// Whatever creating it answers; `ResourceBusy` if another recording is being written to it.
+    /// Any error of creating the file; `ResourceBusy` if another recording is being written to it.
     pub fn create(path: &Path) -> io::Result<RecordingFile> {
         let mut file = RecordingFile::open(path)?;
         match file.begin() {
@@ -109,7 +109,7 @@ impl RecordingFile {
     /// Empties the file: from here on it is this recording's.
     ///
     /// # Errors
-    /// Whatever the file system answers; the file is as before.
+    /// Any error of the file system; the file is as before.
     pub fn begin(&mut self) -> io::Result<()> {
         #[cfg(test)]
         crate::testing::may_fail(crate::testing::Step::File)?;
@@ -192,10 +192,10 @@ impl RecordingFile {
         self.chunk_start = self.written;
     }
 
-    /// Goes on in an empty file of the same name; this one is kept as `previous`.
+    /// Continues in an empty file of the same name; this one is kept as `previous`.
     ///
     /// # Errors
-    /// Whatever making the new file answers. The files then are as before.
+    /// Any error of making the new file. The files then are as before.
     pub fn rotate(&mut self, previous: &Path) -> io::Result<()> {
         let next_path = self.path.with_extension("next.jfr");
         let mut next = RecordingFile::create(&next_path)?;
@@ -205,7 +205,7 @@ impl RecordingFile {
         };
         match std::fs::rename(&self.path, previous) {
             Ok(()) => {}
-            // Somebody has removed or moved the file.
+            // The file was removed or moved.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return give_up(error),
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_recording_is_written_to_is_not_replaced() {
+    fn file_of_another_recording_is_not_replaced() {
         let path = path("two");
         let mut first = RecordingFile::create(&path).unwrap();
         assert_eq!(first.append(b"hhAA", b"h1"), Written::All);
@@ -275,7 +275,7 @@ mod tests {
         assert!(error.to_string().contains("%p"), "{error}");
         assert_eq!(first.append(b"BB", b"h2"), Written::All);
         assert_eq!(std::fs::read(&path).unwrap(), b"h2AABB");
-        // One that is renamed is out of the way, and so is one that is closed.
+        // A renamed file does not conflict, nor does a closed one.
         let old = path.with_extension("old");
         std::fs::rename(&path, &old).unwrap();
         let second = RecordingFile::create(&path).unwrap();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(file.append(b"two", b"t"), Written::All);
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read(&previous).unwrap(), b"one");
-        // Somebody has moved it away.
+        // Another program has moved it away.
         std::fs::remove_file(&path).unwrap();
         file.rotate(&previous).unwrap();
         assert_eq!(file.append(b"three", b"t"), Written::All);

@@ -22,7 +22,7 @@ pub struct Name {
     pub origin: Option<Arc<Origin>>,
 }
 
-/// Where a class comes from. What is not known is empty.
+/// The origin of a class. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The name of its module.

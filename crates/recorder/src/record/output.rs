@@ -1,5 +1,5 @@
-//! What goes to the disk and what does not: the gap while the disk takes nothing, and the two files
-//! of a bounded recording. It knows neither the disk nor the time but by what it is given.
+//! Decides which data goes to the disk: the gap while the disk takes no data, and the two files of
+//! a bounded recording. Disk and time are parameters.
 
 use super::file::{RecordingFile, Written};
 use std::io;
@@ -11,10 +11,10 @@ pub trait Destination {
     fn append(&mut self, bytes: &[u8], header: &[u8]) -> Written;
     /// As of [`RecordingFile::next_chunk`].
     fn next_chunk(&mut self);
-    /// Keeps what is written under [`previous_path`] and goes on in an empty file.
+    /// Keeps the present file under [`previous_path`] and continues in an empty file.
     ///
     /// # Errors
-    /// Why there is none; the files then are as before.
+    /// Why there is no next file; the files then are as before.
     fn next_file(&mut self) -> io::Result<()>;
     /// Bytes that are written.
     fn bytes(&self) -> u64;
@@ -84,7 +84,8 @@ impl Amount {
 const DISK_FULL: &str = "disk_full";
 /// The next file of a bounded recording could not be made.
 const NO_NEXT_FILE: &str = "no_next_file";
-/// Between two attempts to make the next file: at first, and at most, in nanoseconds.
+/// Time between two attempts to make the next file: the first value, and the maximum, in
+/// nanoseconds.
 const RETRY_NS: (u64, u64) = (1_000_000_000, 30_000_000_000);
 
 /// The next file of a bounded recording could not be made.
@@ -151,8 +152,8 @@ impl<D: Destination> Output<D> {
         }
     }
 
-    /// The gap that the chunk has to tell with what is appended next. It is told in every chunk
-    /// until one of them is in the file.
+    /// The gap that the chunk has to report with its next data. Every chunk reports it until one
+    /// of them is in the file.
     #[must_use]
     pub fn untold(&self) -> Option<Gap> {
         let gap = self.gap.filter(|gap| gap.lost.samples > 0);
@@ -193,7 +194,7 @@ impl<D: Destination> Output<D> {
         }
     }
 
-    /// The first failure to write is told, once.
+    /// The first failure to write is reported, once.
     fn trouble(&mut self, now_ns: u64, reason: &str) -> News {
         if self.gap.is_some() {
             return News::Nothing;
@@ -281,7 +282,8 @@ impl<D: Destination> Output<D> {
                 Ok(()) => {
                     self.earlier += len;
                     self.began_ns = now_ns;
-                    // Where something is lost, the trouble is over when that is told in the file.
+                    // If data was lost, the trouble is over when the file contains the report of
+                    // it.
                     if self.stuck.take().is_some() && self.gap.is_none() {
                         news = News::Over;
                     }
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_and_is_written_then_is_no_loss() {
+    fn data_written_after_a_wait_is_no_loss() {
         let mut output = output(Bounds::default());
         assert_eq!(part(&mut output, 1), News::Nothing);
         disk(&mut output).full = true;
@@ -400,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_told_until_it_is_in_the_file() {
+    fn dropped_data_is_reported_until_in_the_file() {
         let mut output = output(Bounds::default());
         disk(&mut output).full = true;
         assert!(matches!(part(&mut output, 20), News::Trouble(_)));
@@ -413,7 +415,7 @@ mod tests {
         disk(&mut output).full = false;
         assert_eq!(part(&mut output, 50), News::Nothing);
         assert_eq!((lost(&output), output.len()), (12, 0));
-        // The next chunk tells it; while it waits itself, it has told it already.
+        // The next chunk reports it, even if it has to wait itself.
         output.next_chunk(60);
         assert!(!output.is_broken());
         disk(&mut output).full = true;
@@ -510,7 +512,7 @@ mod tests {
         let gap = output.untold().unwrap();
         assert_eq!((gap.cause, gap.since_ns), (NO_NEXT_FILE, 2 * SECOND));
         assert_eq!(gap.lost, lost);
-        // Once there is room the next attempt works, and what is missing is told.
+        // Once there is room the next attempt works, and the missing data is reported.
         disk(&mut output).no_next = false;
         let mut at = 100;
         while disk(&mut output).files == 0 {
@@ -550,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_recording_is_kept_beside() {
+    fn bounded_recording_keeps_its_previous_file() {
         let folder = std::env::temp_dir().join(format!("dwell-output-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.jfr");

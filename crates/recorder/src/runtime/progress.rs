@@ -34,15 +34,15 @@ pub struct Progress {
     wall_lost: Mutex<(u64, u64)>,
     /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
     wall: Mutex<Tick>,
-    /// When the first sample was taken, on the monotonic clock; 0: there is none yet.
+    /// When the first sample was taken, on the monotonic clock; 0: not yet.
     pub first_sample_ns: AtomicU64,
-    /// When it ends by itself.
+    /// The limits that end it.
     pub limits: Limits,
     trouble: Mutex<Option<String>>,
 }
 
 impl Progress {
-    /// Of a recording that begins, and ends by itself at these limits.
+    /// The progress of a recording that begins, with these limits.
     #[must_use]
     pub fn until(limits: Limits) -> Progress {
         Progress {

@@ -12,15 +12,15 @@ use dwell_signal::{CounterSnapshot, Engine, EngineKind, Vantage};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What a recording works with; but for [`Switched`], nothing of it changes while it runs.
+/// The parts of a recording; except for [`Switched`], they do not change while it runs.
 pub struct Setup<R: Runtime> {
-    /// What there is once per process.
+    /// The state that exists once per process.
     pub recorder: &'static State<R>,
     /// Where signals come from.
     pub engine: &'static Engine,
     /// What was asked for when it began.
     pub options: Options,
-    /// What is recorded now: the part of it that may change.
+    /// The present events: the part of a recording that may change.
     pub switched: Switched,
     /// The file, until the drainer takes it.
     pub file: Mutex<Option<RecordingFile>>,
@@ -36,7 +36,7 @@ pub struct Setup<R: Runtime> {
     pub about: About,
     /// When the process was started.
     pub start_epoch_ms: u64,
-    /// What the wall-clock sampler has seen and the drainer has not.
+    /// Results of the wall-clock sampler that the drainer has not taken yet.
     pub shelf: Shelf,
     /// Stops of all threads that were seen and are not written.
     pub stops: stops::Shelf,

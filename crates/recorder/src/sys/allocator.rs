@@ -46,12 +46,12 @@ impl Drop for OwnThread {
     }
 }
 
-/// Sets memory aside for when there is none, unless that was done before.
+/// Sets memory aside for later shortages, unless that was done before.
 pub fn set_aside() {
     RESERVE.fill();
 }
 
-/// A recording begins: what failed before is forgotten.
+/// A recording begins: earlier failures are forgotten.
 pub fn prepare() {
     set_aside();
     IS_OUT.store(false, Ordering::SeqCst);
@@ -72,8 +72,8 @@ pub fn is_waiting() -> bool {
 /// Makes room for what a thread of ours will allocate next, by one system call: the C library lets
 /// a thread's heap grow by a page at a time.
 pub fn reserve() {
-    /// As much as it keeps of what is free at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
-    /// less than what it would map by itself (`M_MMAP_THRESHOLD`).
+    /// The number of free bytes that it keeps at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
+    /// fewer than it would give a mapping of their own (`M_MMAP_THRESHOLD`).
     const BYTES: usize = 120 << 10;
     drop(std::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
 }
@@ -91,7 +91,7 @@ fn is_own() -> bool {
     (OWN_THREADS.iter()).any(|tid| tid.load(Ordering::Relaxed) == own)
 }
 
-/// Memory that `malloc` does not give; null on threads that are not ours if there is none.
+/// Memory if `malloc` has none; null on threads that are not ours if the reserve is empty, too.
 #[cold]
 fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
@@ -104,7 +104,7 @@ fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     if !reserved.is_null() || !is_own() {
         return reserved;
     }
-    // The drainer may be this thread: nobody else ends the sampling.
+    // The drainer may be this thread, so sampling is ended here.
     if let Some(engine) = Engine::get() {
         engine.stop();
     }

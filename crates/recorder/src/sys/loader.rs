@@ -102,8 +102,8 @@ unsafe extern "C" fn take_block(
     0
 }
 
-/// The address of an exported symbol of any loaded library; those of one that was not loaded
-/// globally are not visible otherwise, so it is opened again by path (which only counts a
+/// The address of an exported symbol of any loaded library. Symbols of a library that was not
+/// loaded globally are not visible otherwise. So it is opened again by path (which only counts a
 /// reference).
 pub struct Library(*mut c_void);
 
@@ -143,10 +143,10 @@ mod tests {
 
     /// The test program's own block has a fixed place, and its variables are in there.
     #[test]
-    fn a_new_thread_tells_fixed_places() {
+    fn thread_local_blocks_have_fixed_places() {
         let blocks = thread_local_blocks();
         let is_own = |it: &dwell_native::maps::Module| {
-            let code = a_new_thread_tells_fixed_places as fn() as usize as u64;
+            let code = thread_local_blocks_have_fixed_places as fn() as usize as u64;
             let mut ranges = it.executable.iter();
             ranges.any(|range| range.addresses.contains(&code))
         };

@@ -35,8 +35,8 @@ impl<T: Send + Sync> Published<T> {
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         self.readers.fetch_add(1, Ordering::SeqCst);
         // SAFETY: null or from a box. It is freed only by `replace`, after `readers` was seen at 0
-        // later than the pointer was replaced; all of it is sequentially consistent, so a reader
-        // that got the old pointer has been counted by then.
+        // later than the pointer was replaced; all accesses are sequentially consistent, so a
+        // reader that got the old pointer has been counted by then.
         let value = unsafe { self.now.load(Ordering::SeqCst).as_ref() };
         let result = value.map(look);
         self.readers.fetch_sub(1, Ordering::SeqCst);
@@ -67,7 +67,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    /// Holds a value whose copies know whether it still lives.
+    /// A value whose copies show whether it has been dropped.
     struct Checked(Arc<AtomicUsize>, u64);
 
     impl Drop for Checked {

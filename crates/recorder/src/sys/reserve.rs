@@ -1,5 +1,5 @@
-//! Memory for when `malloc` has none: mapped before a recording begins, so that threads of ours can
-//! end it in order. Blocks are powers of two; a freed one is used again for its size.
+//! Memory for when `malloc` has none: mapped before a recording begins, so that threads of ours
+//! can end it in order. Blocks are powers of two; a freed one is used again for its size.
 //!
 //! Serves an allocator: it must not allocate.
 
@@ -12,7 +12,7 @@ const BYTES: usize = 8 << 20;
 /// The smallest block: room for the link of a free one.
 const BLOCK_MIN: usize = 32;
 const PAGE: usize = 4096;
-/// Sizes of blocks, from the smallest to all of it.
+/// Sizes of blocks, from the smallest to the whole reserve.
 const SIZES: usize = (BYTES / BLOCK_MIN).ilog2() as usize + 1;
 
 /// Memory set aside.
@@ -24,7 +24,7 @@ pub struct Reserve {
 }
 
 struct Blocks {
-    /// Bytes given out so far, also those that are free again.
+    /// Bytes given out so far, including those that are free again.
     used: usize,
     /// The address of the first free block of each size, which holds that of the next; 0: none.
     free: [usize; SIZES],
@@ -88,7 +88,7 @@ impl Reserve {
         base != 0 && (pointer as usize).wrapping_sub(base) < BYTES
     }
 
-    /// Memory of so many bytes; null if there is none left.
+    /// Memory of this size; null if the reserve is used up.
     pub fn take(&self, bytes: usize, align: usize) -> *mut u8 {
         let base = self.base.load(Ordering::Acquire);
         let Some((size, index)) = block(bytes, align).filter(|_| base != 0) else {
@@ -117,7 +117,7 @@ impl Reserve {
     /// Takes back what `take` gave for these numbers.
     ///
     /// # Safety
-    /// Nobody uses it any more.
+    /// The block must not be in use any more.
     pub unsafe fn give(&self, pointer: *mut u8, bytes: usize, align: usize) {
         self.locked(|blocks| {
             let index = block(bytes, align).map_or(SIZES, |(_, index)| index);
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserve_gives_what_is_free_again() {
+    fn reserve_reuses_freed_blocks() {
         let reserve = Reserve::new();
         assert!(reserve.take(1, 1).is_null());
         reserve.fill();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reserve_ends_and_refuses_what_is_too_large() {
+    fn reserve_refuses_large_blocks_and_ends() {
         let reserve = Reserve::new();
         reserve.fill();
         assert!(reserve.take(BYTES + 1, 1).is_null());

@@ -1,6 +1,6 @@
-//! How often a thread is switched: the kernel notes each time that it leaves a processor or gets
-//! one in a ring, and wakes who waits for the ring's descriptor whenever so many have come. That
-//! takes no right to see the kernel.
+//! How often a thread is switched. The kernel writes a note into a ring each time the thread
+//! leaves a processor or gets one. It wakes a thread that waits for the ring's descriptor after a
+//! given number of notes. That takes no right to see the kernel.
 
 use dwell_signal::{Errno, sys};
 use perf_event_open_sys::bindings::{
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
-/// The page that tells where the ring is written, and one of notes.
+/// The control page, which shows where the ring is written, and one page of notes.
 const RING_BYTES: usize = 2 * PAGE;
 /// Bytes of a note (`PERF_RECORD_SWITCH`, without anything added), of which each turn has two.
 const NOTE_BYTES: u32 = 8;
@@ -49,11 +49,11 @@ impl Switches {
         }
     }
 
-    /// Makes room for more notes: into a full ring none are written, and nobody is woken.
+    /// Makes room for more notes: a full ring takes none, and wakes no thread.
     pub fn forget(&mut self) {
         let page = self.ring.cast::<perf_event_mmap_page>();
         // SAFETY: the mapping begins with this page and lives as long as self; the kernel writes
-        // `data_head`, and nobody but this thread `data_tail`, both aligned words that are only
+        // `data_head`, and only this thread writes `data_tail`, both aligned words that are only
         // reached as atomics here.
         let (head, tail) = unsafe {
             (

@@ -93,7 +93,7 @@ const KEPT_SET: usize = 4;
 /// costs several times what reading it does.
 pub struct KeptFiles {
     name: &'static str,
-    /// In each the ones that were asked last come first.
+    /// Each set has the most recently read files first.
     sets: Vec<Vec<(i32, File)>>,
 }
 
@@ -156,13 +156,13 @@ mod tests {
         let text = files.read(own, "syscall", &mut buf).unwrap();
         assert!(dwell_wall::proc::whereabouts(text).is_some());
         assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
-        // Of the one that asks it tells the call that asks.
+        // For the reading thread the file shows the read itself.
         assert_ne!(files.turn(own), Turn::Unknown);
         assert_eq!(files.turn(i32::MAX), Turn::Unknown);
     }
 
     #[test]
-    fn a_file_that_is_kept_open_tells_what_is_now() {
+    fn file_kept_open_has_present_content() {
         let (files, mut kept) = (TaskFiles::open(), KeptFiles::new("schedstat"));
         let mut buf = [0u8; 128];
         let mut asked = |tid| {
@@ -175,7 +175,7 @@ mod tests {
         while asked(own).unwrap() == before {
             std::hint::spin_loop();
         }
-        // Another thread at the same place, and one that is no more.
+        // Another thread at the same place, and one that has exited.
         let (tell, told) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || tell.send(process::own_tid()));
         let tid = told.recv().unwrap();
@@ -192,7 +192,7 @@ mod tests {
         let threads = TaskFiles::open();
         let before = threads.count();
         assert!(before >= 1);
-        // Other tests' threads come and go meanwhile, but not so many.
+        // Other tests' threads begin and end at the same time, but not so many.
         let some: Vec<_> = (0..200)
             .map(|_| {
                 std::thread::spawn(|| std::thread::park_timeout(std::time::Duration::from_secs(60)))

@@ -1,5 +1,5 @@
-//! A runtime of a few lines, as the boundary asks for it: its threads say themselves in which of
-//! its methods they are, and who has what they wait for.
+//! A runtime of a few lines behind the runtime boundary. Its threads report their own method, and
+//! the owner of the object that they wait for.
 
 use dwell_context::Context;
 use dwell_frozen::Frozen;
@@ -34,7 +34,7 @@ pub const CLASS: &str = "mock/Program";
 /// From this id on threads are in the frozen stacks, in their order.
 pub const FROZEN: u64 = 1000;
 
-/// What the method with this number is called.
+/// The name of the method with this number.
 pub fn method_of(id: u64) -> String {
     let known = METHODS.get(id as usize).copied();
     known.map_or_else(|| format!("method_{id:x}"), str::to_owned)
@@ -43,7 +43,7 @@ pub fn method_of(id: u64) -> String {
 /// The runtime.
 #[derive(Default)]
 pub struct Mock {
-    /// Whether native code was told apart by its tables.
+    /// Whether the unwind tables identified native code.
     pub has_rules: AtomicBool,
     /// Whether the drainer is to stand still in its next walk ...
     pub holds: AtomicBool,

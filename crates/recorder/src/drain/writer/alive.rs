@@ -22,7 +22,7 @@ impl<R: Runtime> Writer<'_, R> {
             let stack = of.stack;
             let stack = stack.and_then(|index| stacks.get(index as usize).copied());
             let thread = self.allocator(alive, sampler);
-            // The carrier may be gone, and says nothing of who keeps the object.
+            // The carrier may have exited, and does not show what keeps the object alive.
             let name = self.setup.recorder.classes.name(of.object.class);
             let class = self.chunk.object_class(&name);
             self.chunk.live_object(&LiveObject {
