@@ -19,7 +19,7 @@ pub const PLACES: usize = 16_384;
 /// Places that are checked for a free one. If none of them is free, the table counts as full: with
 /// nine tenths taken that happens once in 850 times.
 const PROBES: usize = 64;
-/// The limit of keys is halved at most this often.
+/// Maximum number of times that the limit of keys is halved.
 const LEVELS: u32 = 24;
 
 /// There is no reference in a place.

@@ -292,7 +292,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A stack whose end is not known is assumed to be at most this long.
+/// Assumed maximum size of a stack whose end is not known.
 const STACK_MAX_BYTES: u64 = 64 << 20;
 /// Bytes that code may use below the stack pointer.
 const RED_ZONE_BYTES: u64 = 128;

@@ -21,8 +21,8 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Closing waits at most this many steps of a millisecond: a pause of the collector may hold a
-/// callback inside.
+/// Maximum number of steps, of a millisecond each, that closing waits: a pause of the collector
+/// may hold a callback inside.
 const STEPS_MAX: u32 = 10_000;
 
 impl Gate {

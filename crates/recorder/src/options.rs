@@ -87,9 +87,9 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Age at which a new chunk begins.
     pub chunk_age: Duration,
-    /// The recording keeps at most about this size and drops older files first; 0: no limit.
+    /// Size that the recording keeps, approximately; older files are dropped first. 0: no limit.
     pub max_bytes: u64,
-    /// The recording keeps at most about this age; zero: no limit.
+    /// Age that the recording keeps, approximately; zero: no limit.
     pub max_age: Duration,
     /// Duration after which the recording ends; zero: a command ends it.
     pub duration: Duration,

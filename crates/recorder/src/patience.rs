@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// One collection waits no longer.
 const WAIT_MAX: Duration = Duration::from_millis(5);
-/// All waits together take at most one part in this many of the time.
+/// All waits together take no more than one part in this many of the time.
 const SHARE: u64 = 50;
 /// And only so long after a sample was lost.
 const AFTER_LOSS_NS: u64 = 10_000_000_000;

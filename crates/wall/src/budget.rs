@@ -1,17 +1,17 @@
 //! How many threads to look at in each tick, so that looking costs what it may.
 //!
-//! What a look costs depends on what the threads do: nothing but a clock for those that have not
-//! run, a signal for those that run. So the number is not computed but steered: once in a while it
-//! is changed by the ratio of what looking may cost to what it has cost, and never by much. It is
-//! fixed before a tick begins, so it does not depend on what is seen in it.
+//! The cost of a look depends on what the threads do: only a clock is read for a thread that has
+//! not run, and a signal is sent to one that runs. So the number is not computed but steered. Once
+//! in a while it is changed by the ratio of the allowed cost to the actual cost, and never by
+//! much. It is fixed before a tick begins, so it does not depend on the tick's results.
 
-/// The number changes at most by this factor at once.
+/// The number changes by no more than this factor at once.
 const STEP_MAX: f64 = 1.25;
 /// So much time passes between two changes.
 const BETWEEN_NS: u64 = 500_000_000;
 /// Fewer are never looked at: where even so many cost too much, ticks are left out.
 const LOOKED_MIN: f64 = 2.0;
-/// So many of them at most.
+/// Maximum number of them.
 const TICKS_MAX: f64 = 50.0;
 /// Where not all can be afforded that are wanted, ticks are left out before looks are, up to so
 /// many: a tick costs more than several looks.
@@ -56,7 +56,7 @@ impl Budget {
         self.share = self.share.map(|_| share.max(0.0));
     }
 
-    /// As many as said, whatever it costs.
+    /// A fixed number, at any cost.
     #[must_use]
     pub fn fixed(looked: usize) -> Budget {
         Budget {
@@ -86,7 +86,7 @@ impl Budget {
         (looked.max(LOOKED_MIN) as usize).min(wanted)
     }
 
-    /// What may be looked at now, `ticks` after the last look, as a number that is given.
+    /// The number of looks in this tick, `ticks` after the last one, if the number is fixed.
     #[must_use]
     pub fn after(&mut self, wanted: usize, ticks: u64) -> Budget {
         match self.share {
@@ -129,7 +129,7 @@ impl Budget {
     }
 }
 
-/// What one of many equal things costs, learned while they are done.
+/// The cost of one of many equal steps, learned from the steps done.
 #[derive(Clone, Copy, Debug)]
 pub struct Price {
     each_ns: f64,
@@ -164,8 +164,8 @@ impl Price {
     }
 }
 
-/// What others have spent on what looks have seen: they work once in a while, and are paid little
-/// by little, so that the number of looks stays even.
+/// CPU time that others spend on the results of looks. They work once in a while, and the time is
+/// paid little by little, so that the number of looks stays even.
 #[derive(Clone, Debug, Default)]
 pub struct Debt {
     owed_ns: f64,
@@ -175,10 +175,11 @@ pub struct Debt {
 const PAID_TICKS: f64 = 64.0;
 
 impl Debt {
-    /// Others have spent `new_ns` more; what the next look, `ticks` after the last one, has to pay.
-    /// Never more than `most_ns`: some looks there shall be, whatever they cost others.
+    /// Others have spent `new_ns` more. Returns the part that the next look, `ticks` after the
+    /// last one, has to pay. Never more than `most_ns`: some looks must remain at any cost of the
+    /// others.
     pub fn pay(&mut self, new_ns: u64, ticks: u64, most_ns: u64) -> u64 {
-        // What cannot be paid in time is forgiven.
+        // Debt that cannot be paid in time is forgiven.
         let most = most_ns as f64;
         self.owed_ns = (self.owed_ns + new_ns as f64).min(PAID_TICKS * most);
         let part = 1.0 - (-(ticks as f64) / PAID_TICKS).exp();
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_spend_at_once_is_paid_evenly_and_in_full() {
+    fn debt_from_one_burst_is_paid_evenly_and_in_full() {
         let mut debt = Debt::default();
         let (mut paid_ns, mut least, mut most) = (0, u64::MAX, 0);
         // 1 ms a second, in one piece.
@@ -273,7 +274,8 @@ mod tests {
                 paid_ns += now_ns;
             }
         }
-        // 40 seconds; each rounds down, and what is owed at the end is at most what came last.
+        // 40 seconds. Each payment rounds down, and the debt at the end is no more than the last
+        // addition.
         assert!((39_000_000..=40_000_000).contains(&paid_ns), "{paid_ns}");
         assert!(most < 3 * least, "{least} {most}");
         // Ticks that were left out are paid for.
@@ -307,7 +309,7 @@ mod tests {
         }
         let share = spent_ns as f64 / passed_ns as f64;
         assert!((0.0030..=0.0040).contains(&share), "{share}");
-        // Nearly all of those that are wanted each time.
+        // Nearly all of the requested looks each time.
         assert!(looks as f64 / 1000.0 > 10.0, "{looks}");
         // Many more than can be had: as many as ten ticks pay for.
         for _ in 0..2000 {

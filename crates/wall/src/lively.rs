@@ -1,11 +1,11 @@
 //! Logical threads that have shown a sign of life lately: a stratum of their own.
 //!
-//! Of thousands without a platform thread few do anything, and of those each look at anybody finds
-//! one in a thousand times. So whoever is known to have run, or was seen at another place than
-//! before, is looked at oftener for a while. Who belongs to the stratum is settled before each
-//! tick, by what was seen in earlier ones, and who is chosen from it by chance alone: so what a
-//! look stands for is known, whatever the threads do (W. G. Cochran, "Sampling Techniques",
-//! chapter 5).
+//! Of thousands of threads without a platform thread few do anything, and uniform looks find each
+//! of these once in a thousand times. So a thread that is known to have run, or was seen at
+//! another place than before, is sampled more often for a while. Membership of this stratum is
+//! settled before each tick, from earlier looks. Threads are chosen from it by chance alone. So
+//! the weight of a look is known for any behaviour of the threads (W. G. Cochran, "Sampling
+//! Techniques", chapter 5).
 
 use crate::random::Random;
 use std::collections::{HashMap, VecDeque};
@@ -14,9 +14,9 @@ use std::collections::{HashMap, VecDeque};
 const LASTS_NS: u64 = 2_000_000_000;
 /// ... and that a thread has begun.
 const TRIAL_NS: u64 = 1_000_000_000;
-/// Of those of which no more is known than that they have begun, so many at most: the last.
+/// Maximum number of threads of which only their beginning is known: the last ones.
 const TRIALS_MAX: usize = 256;
-/// So many there are at most: of more, those whose signs came first.
+/// Maximum number of lively threads: if there are more, the first ones stay.
 pub const LIVELY_MAX: usize = 1024;
 
 /// What is known of one.
@@ -35,7 +35,7 @@ struct Life {
 pub struct Lively {
     of: HashMap<u64, Life>,
     ids: Vec<u64>,
-    /// Those that have begun, the last one at the end.
+    /// New threads, the last one at the end.
     begun: VecDeque<u64>,
 }
 
@@ -104,8 +104,9 @@ impl Lively {
         }
     }
 
-    /// Takes in a thread that has begun since the last tick; before [`Lively::turn`], also for this
-    /// one: what it does is not known then, so it may be. Of many that begin those before it leave.
+    /// Adds a thread that has begun since the last tick. Call it before [`Lively::turn`], so that
+    /// it counts for this tick: a new thread may be lively. If many begin, earlier ones are
+    /// dropped.
     pub fn began(&mut self, id: u64, now_ns: u64) {
         if self.begun.len() >= TRIALS_MAX
             && let Some(first) = self.begun.pop_front()
@@ -141,8 +142,7 @@ impl Lively {
     }
 }
 
-/// How many of `looks` go to those with a sign of life, of whom there are `lively`: most, but the
-/// others get some, too.
+/// How many of `looks` go to the `lively` threads: most, but the others get some, too.
 #[must_use]
 pub fn part_of(looks: usize, lively: usize) -> usize {
     const PART: f64 = 0.75;
@@ -159,7 +159,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn who_shows_no_sign_of_life_is_let_go() {
+    fn thread_without_signs_of_life_is_dropped() {
         let mut lively = Lively::default();
         assert!(lively.ran(7, SECOND), "it may become one");
         assert!(!lively.contains(7), "but is none yet");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_is_looked_at_for_a_while() {
+    fn new_thread_is_lively_for_a_while() {
         let mut lively = Lively::default();
         lively.began(3, 5 * SECOND);
         lively.turn(5 * SECOND);
@@ -256,10 +256,11 @@ mod tests {
         assert_eq!(part_of(1, 20), 1);
     }
 
-    /// 300 threads rest, and 6 go through two states of some ticks each, one of them only ever in
-    /// the tick after it was seen to run: the sums of what looks stand for are right.
+    /// 300 threads are idle, and 6 go through two states of some ticks each. One state is seen
+    /// only in the tick after the thread was seen to run. The sums of the weights of looks are
+    /// right.
     #[test]
-    fn sums_are_right_whoever_is_looked_at() {
+    fn weights_of_both_strata_add_up_to_the_truth() {
         let (ticks, looks, all) = (400u64, 12usize, 306u64);
         let mut totals = [0.0f64; 2];
         let mut truth = [0u64; 2];
@@ -303,8 +304,8 @@ mod tests {
             }
         }
         // State 1: until they are lively, 6 threads are met once in 26 ticks, for some 3 ticks: a
-        // deviation of 21 ticks in 1200 each time, 0.23 % in 60. State 0: of six draws 5.88 +- 0.34
-        // find one who rests, for 51: 0.3 % of a time's sum, 0.04 % in 60.
+        // deviation of 21 ticks in 1200 each time, 0.23 % in 60. State 0: of six draws 5.88 +-
+        // 0.34 find an idle thread, for 51: 0.3 % of a time's sum, 0.04 % in 60.
         let parts = totals
             .iter()
             .zip(truth)

@@ -1,6 +1,6 @@
-//! A choice of places that lie spread among many, each place being as likely as any other: one at
-//! random in each of as many strata of equal length (W. G. Cochran, "Sampling Techniques", chapter
-//! 5), whose borders are moved at random.
+//! A choice of places that are spread among many, each place being as likely as any other. One is
+//! drawn at random in each stratum; the strata have equal length, and their borders are moved at
+//! random (W. G. Cochran, "Sampling Techniques", chapter 5).
 //!
 //! Places at even distances would do with one random number (systematic sampling, ibid., chapter
 //! 8), but what lies at even distances itself is then met in full or not at all: threads that were
@@ -135,10 +135,10 @@ mod tests {
         }
     }
 
-    /// Every second place, as threads have that were started one after the other, is met as often
-    /// as draws at random would meet it, or more evenly, whatever the number of places chosen.
+    /// Threads that were started one after the other may have every second place. These places are
+    /// met as evenly as by draws at random, or more evenly, for any number of chosen places.
     #[test]
-    fn what_lies_at_even_distances_is_met_evenly() {
+    fn places_at_even_distances_are_chosen_evenly() {
         let total = 26_688u64;
         let mut random = Random::new(11);
         for count in [100u64, 116, 200, 230, 232, 464] {

@@ -504,11 +504,7 @@ mod tests {
             walls.filter(at).map(|wall| wall.weight_ns).sum::<u64>()
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
-        assert_eq!(
-            batch.walls().len(),
-            3,
-            "the last one's stack is unknown"
-        );
+        assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
         assert_eq!(drain.woken(THREAD, 400, 5, &mut batch), 5);
         let woken = batch.walls().last().unwrap().stack.unwrap();
         assert_eq!(batch.frames(woken).0, [frame(1)], "that was seen last");
