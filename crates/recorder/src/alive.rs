@@ -48,7 +48,7 @@ struct Place {
     key: AtomicU32,
 }
 
-/// What became of an object.
+/// The fate of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// It is followed: its place, and its number.
@@ -59,20 +59,20 @@ pub enum Put {
     Lost,
 }
 
-/// What the table says of itself.
+/// The table's figures for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Objects that are followed.
     pub followed: u64,
-    /// Each of them stands for so many.
+    /// Each of them stands for this many.
     pub one_of: u64,
     /// Objects that were chosen.
     pub chosen: u64,
-    /// Those of which nothing is known, as there was no room for them.
+    /// Objects that were not followed, as there was no room for them.
     pub lost: u64,
 }
 
-/// When it was last looked which objects are still there.
+/// The time of the last check of which objects are alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// When, on the monotonic clock; 0: never.
@@ -103,13 +103,13 @@ impl Default for Table {
     }
 }
 
-/// The greatest key that stays after so many halvings.
+/// The greatest key that stays after this many halvings.
 const fn limit(level: u32) -> u32 {
     u32::MAX >> level
 }
 
 impl Table {
-    /// One of so many places, which takes nothing before it is opened.
+    /// A table with this many places, which uses no memory before it is opened.
     #[must_use]
     pub fn of(places: usize) -> Table {
         Table {
@@ -125,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Begins: nothing is followed yet.
+    /// Begins with an empty table.
     pub fn open(&self, references: &impl References) {
         self.clear(references);
         self.level.store(0, Ordering::Relaxed);
@@ -136,8 +136,8 @@ impl Table {
         self.is_open.store(true, Ordering::Release);
     }
 
-    /// Ends: all references are given back, but for those of threads that are just at work. Theirs
-    /// keep nothing alive, and are given back when the table is opened again.
+    /// Ends: all references are given back, except those that other threads are just using. These
+    /// keep no object alive, and are given back when the table is opened again.
     pub fn close(&self, references: &impl References) {
         self.is_open.store(false, Ordering::Release);
         self.clear(references);
@@ -215,7 +215,7 @@ impl Table {
         None
     }
 
-    /// Takes the place of an object that is gone, or above the limit.
+    /// Takes the place of an object that is dead, or above the limit.
     fn let_go(&self, place: &Place, level: u32, references: &impl References) -> bool {
         let Some(reference) = take(place) else {
             return false;
@@ -230,7 +230,7 @@ impl Table {
         true
     }
 
-    /// Looks which objects are still there.
+    /// Checks which objects are alive.
     pub fn look(&self, looked: Looked, references: &impl References) {
         let level = self.level.load(Ordering::Acquire);
         for place in &self.places {
@@ -243,7 +243,7 @@ impl Table {
         self.looked_at_ns.store(looked.at_ns, Ordering::Release);
     }
 
-    /// When it was last looked.
+    /// The time of the last check.
     #[must_use]
     pub fn looked(&self) -> Looked {
         Looked {

@@ -101,7 +101,7 @@ fn full_table_halves_limit_and_doubles_weights() {
     assert!(more.iter().all(|object| table.has(object, 1)));
     assert!(!all[2..].iter().any(|object| table.has(object, 0)));
     assert_eq!((heap.held(), table.state().followed), (4, 4));
-    // Nothing but the least of keys: no halving helps.
+    // Only the least of keys: no halving helps.
     assert_eq!(followed(table.put(0, &heap)).map(|_| ()), Some(()));
     for _ in 0..40 {
         table.put(0, &heap);

@@ -11,9 +11,9 @@ const CLASSES_MAX: usize = 16_384;
 /// The name of classes beyond [`CLASSES_MAX`].
 const OTHERS: &str = "[other classes]";
 
-/// The bytes that an object of `size` stands for, that was met by one of the points which lie
-/// `interval` bytes apart in the mean, each as likely as any other: it had a chance of
-/// `p = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
+/// The bytes that a sampled object of `size` stands for. Sampling points lie `interval` bytes
+/// apart in the mean, and each place is equally likely. The object met a point with a chance of `p
+/// = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
 #[must_use]
 pub fn weight(size: u64, interval: u64) -> u64 {
     let (size, interval) = (size.max(1) as f64, interval.max(1) as f64);
@@ -22,8 +22,7 @@ pub fn weight(size: u64, interval: u64) -> u64 {
     (size / chance).round() as u64
 }
 
-/// Names of classes by number. Taken into account on threads of the program, asked for by the
-/// drainer.
+/// Names of classes by number. Threads of the program add them, and the drainer reads them.
 #[derive(Debug, Default)]
 pub struct Classes {
     inner: RwLock<Inner>,
@@ -36,7 +35,7 @@ struct Inner {
 }
 
 impl Classes {
-    /// The number of the class that the runtime calls so; `name` is what the file calls it. They
+    /// The number of the class with the runtime's name `key`; `name` is its name in the file. Both
     /// last as long as the process.
     pub fn number(&self, key: &[u8], name: impl FnOnce() -> String) -> u32 {
         let known = self.inner.read().unwrap_or_else(PoisonError::into_inner);

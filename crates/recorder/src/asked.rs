@@ -1,5 +1,5 @@
-//! Where the owner of a monitor is when a wait for it begins: which waits ask, what an answer
-//! stands for, and which questions are open.
+//! The owner of a monitor when a wait for it begins: which waits ask for its stack, the weight of
+//! an answer, and the open questions.
 //!
 //! An answer costs the asking thread some tens of microseconds, so not every wait asks. Chance
 //! decides when the wait begins, depending on how many have asked before ([`crate::rate`]). One
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// About the maximum number of waits that ask in a second. A wait whose request takes long counts
 /// as several.
 pub const PER_S: u64 = 100;
-/// One in so many at least: the largest n.
+/// The smallest share of waits that ask is one in this many: the largest n.
 pub const MOST: u64 = 1 << 20;
-/// Looks that take longer count as several, ...
+/// Requests that take longer count as several, ...
 const LONG_NS: u64 = 100_000;
-/// ... but no more than so many.
+/// ... but as no more than this many.
 const SEVERAL: u64 = 8;
 
 /// Whether a wait with this number, any being as likely as any other, is the one in `one_in`.
@@ -33,7 +33,7 @@ pub fn weight(duration_ns: u64, interval_ns: u64, one_in: u64) -> u64 {
     duration_ns.saturating_mul(one_in).max(interval_ns)
 }
 
-/// As how many looks one counts that took so long.
+/// The number of requests that one of this duration counts as.
 #[must_use]
 pub fn counts_as(took_ns: u64) -> u64 {
     (took_ns / LONG_NS + 1).min(SEVERAL)
@@ -48,9 +48,9 @@ pub enum Why {
     NoAnswer = 0,
     /// The monitor had no owner at that moment, or the owner could not be found.
     NoOwner = 1,
-    /// The owner was no thread that can be looked at: a virtual one without a carrier, say.
+    /// The owner was no thread that can be sampled: a virtual one without a carrier, say.
     NoThread = 2,
-    /// The owner went on while it was looked at, or gave the monitor up.
+    /// The owner continued while it was sampled, or gave the monitor up.
     WentOn = 3,
     /// Too many questions were open, or there was no slot.
     NoRoom = 4,
@@ -70,9 +70,9 @@ impl Why {
     }
 }
 
-/// Questions that are open at once, at most.
+/// Maximum number of open questions.
 const PLACES: usize = 256;
-/// No thread. Like all that is free, 0: what is never used takes no room in the library.
+/// No thread. It is 0 like all free values, so unused places take no room in the library.
 const NOBODY: u32 = 0;
 
 /// A question.
@@ -106,7 +106,7 @@ pub struct Questions {
 pub static QUESTIONS: Questions = Questions::new();
 
 impl Questions {
-    /// None.
+    /// No questions.
     #[must_use]
     pub const fn new() -> Questions {
         Questions {

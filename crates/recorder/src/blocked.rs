@@ -1,5 +1,5 @@
-//! Waits for monitors: which of them are chosen, what one of these stands for, and how many there
-//! were in all. Nothing here is called in a handler.
+//! Waits for monitors: which of them are sampled, their weight, and the number of all waits.
+//! Nothing here is called in a handler.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(threshold(u64::MAX, u64::MAX), u64::MAX);
     }
 
-    /// The generator of any thread fills the range evenly: of 64 parts none is off by more than 7
+    /// The generator of any thread fills the range evenly. None of 64 parts is off by more than 7
     /// standard deviations, which chance alone does once in 10^10 for any seed; these are fixed.
     #[test]
     fn draws_are_even_whatever_the_seed() {

@@ -1,42 +1,42 @@
 //! The events of a recording, and how they may change while it runs. Pure.
 //!
-//! Objects and waits for monitors can be switched on and off, and get other intervals: each of them
-//! has its own weight. CPU time and wall time stay as they were when the recording began. Wall time
-//! is made of looks and of samples of CPU time, so a recording has both from its beginning to its
-//! end, or its shares would be of two different stretches.
+//! Objects and waits for monitors can be switched on and off, and get other intervals: each of
+//! them has its own weight. CPU time and wall time stay as they were when the recording began.
+//! Wall time combines wall-clock samples and samples of CPU time. So a recording has both from its
+//! beginning to its end; otherwise its shares would be of two different stretches.
 
 use crate::options::{MAX_RATE, Options, expand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is recorded, and how finely.
+/// The recorded events, and their intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// CPU time between two samples of a thread.
     pub cpu: Duration,
-    /// Wall-clock time between two looks at threads; zero: none are looked at.
+    /// Wall-clock time between two wall-clock samples; zero: none are taken.
     pub wall: Duration,
-    /// Bytes allocated between two samples of them, in the mean; 0: none are taken.
+    /// Mean number of bytes allocated between two samples of them; 0: none are taken.
     pub alloc_bytes: u64,
     /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
     pub alloc_rate: u64,
-    /// The same as `alloc_bytes` for objects that are followed; 0: none are.
+    /// The same as `alloc_bytes` for objects that are followed; 0: no objects are followed.
     pub alive_bytes: u64,
-    /// From when on all waits for monitors are recorded; zero: none are.
+    /// The duration from which on all waits for monitors are recorded; zero: none are.
     pub lock: Duration,
-    /// Samples of objects, where no rate of them is wanted, and waits recorded in a second, at
-    /// most: their intervals grow beyond; 0: they do not.
+    /// Maximum number of object samples, if no rate of them is set, and of waits recorded in a
+    /// second. Their intervals grow beyond it; 0: no limit.
     pub max_rate: u64,
 }
 
 /// A recording that runs.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// What it records now.
+    /// Its present events.
     pub events: Events,
     /// The options at its start.
     pub options: Options,
-    /// Where it goes.
+    /// The path of its file.
     pub path: PathBuf,
 }
 
@@ -62,7 +62,7 @@ impl Events {
         self.alloc_bytes.max(self.alive_bytes)
     }
 
-    /// As the agent's options say it: `cpu=10ms,wall=20ms,alloc=512k,live,lock=1ms`.
+    /// In the form of the agent's options: `cpu=10ms,wall=20ms,alloc=512k,live,lock=1ms`.
     #[must_use]
     pub fn text(&self) -> String {
         let mut words = vec![format!("cpu={}", time(self.cpu))];
@@ -130,7 +130,7 @@ fn size(bytes: u64) -> String {
     )
 }
 
-/// Options that say what is recorded.
+/// Options that select events.
 const EVENTS: [&str; 7] = [
     "cpu",
     "wall",
@@ -225,7 +225,7 @@ fn is_same_file(running: &Running, asked: &Options) -> bool {
     asked.file == running.options.file || running.path.as_os_str() == file.as_str()
 }
 
-/// Whether an option says nothing but what is so, or what may change.
+/// Whether an option repeats a present value, or may change.
 fn may_be_named(name: &str, running: &Running, asked: &Options) -> bool {
     let now = &running.options;
     match name {

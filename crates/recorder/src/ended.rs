@@ -1,8 +1,8 @@
 //! The end of sampling: the time, and the CPU-time debt of each thread.
 //!
-//! Sampling ends where a recording is asked to end, and not when the drainer comes to it: on a busy
-//! machine that may be seconds later, with as many more samples to take in the little time that a
-//! process's end waits for.
+//! Sampling ends when the end of a recording is requested, and not when the drainer handles that.
+//! On a busy machine that may be seconds later. All samples taken until then would have to be
+//! drained in the little time that a process's end waits for.
 
 use crate::registry::Registry;
 use crate::sys::process;
@@ -19,7 +19,7 @@ pub struct Owed {
     pub lives: bool,
     /// How much, in ns.
     pub ns: u64,
-    /// Why no signal reaches it, if none does.
+    /// Why no signal reaches it, if that is so.
     pub unreachable: Option<Unreachable>,
 }
 
@@ -47,12 +47,12 @@ pub struct Ended {
     pub clocks: Clocks,
 }
 
-/// The end of a recording's sampling, once it has come.
+/// The end of a recording's sampling, once it is reached.
 #[derive(Debug, Default)]
 pub struct EndOfSampling(Mutex<Option<Ended>>);
 
 impl EndOfSampling {
-    /// Ends sampling, unless that was done before, and returns what there was then.
+    /// Ends sampling, unless that was done before, and returns the state at that time.
     pub fn reach(&self, engine: &'static Engine, registry: &Registry) -> Ended {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ended

@@ -6,7 +6,7 @@ use dwell_walker::{Failure, Fault, Frame, Memory};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering, fence};
 
-/// What is tried out in a recording.
+/// Experiments in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// The stack is neither copied nor held still while it is walked.
@@ -28,7 +28,7 @@ pub enum Experiment {
 static FAULTS: AtomicBool = AtomicBool::new(false);
 static WALKS: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a load of each walk fail, or none.
+/// Makes one load of each walk fail, or no load.
 pub fn set_faults(on: bool) {
     FAULTS.store(on, Ordering::Relaxed);
 }
@@ -45,13 +45,13 @@ const BAD: [u64; 3] = [0x10, 0xffff_ffff_8000_0000, 0xdead_0000_0000_0000];
 
 /// Loads of the last walk that was left alone: the bad ones are spread over as many.
 static LOADS: AtomicU64 = AtomicU64::new(100);
-/// One walk in so many is left alone.
+/// One walk in this many runs without a fault.
 const LEFT_ALONE: u64 = 8;
 
 /// Loads that went wrong.
 static BAD_LOADS: AtomicU64 = AtomicU64::new(0);
 
-/// Memory of which, if that is asked for, the k-th load goes wrong, with another k for each walk.
+/// Memory whose k-th load fails, if that is requested, with another k for each walk.
 pub struct Faulty<M> {
     inner: M,
     bad: u64,
@@ -118,10 +118,10 @@ impl<M: Memory> Memory for Faulty<M> {
     }
 }
 
-/// Whether walks in handlers note what they read.
+/// Whether walks in handlers note their reads.
 static NOTING: AtomicBool = AtomicBool::new(false);
 
-/// Lets walks in handlers note what they read, or not.
+/// Lets walks in handlers note their reads, or not.
 pub fn set_noting(on: bool) {
     NOTING.store(on, Ordering::Relaxed);
 }
@@ -174,7 +174,7 @@ impl Entry {
         }
     }
 
-    /// Keeps what was at an address, once; `None` if it could not be read.
+    /// Notes the word at an address, once; `None` if it could not be read.
     fn note(&self, addr: u64, value: Option<u64>) {
         if addr & FAILED != 0 {
             return; // nothing can ever be read there
@@ -208,7 +208,7 @@ impl Entry {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Whether something that was noted is another now, and how many words were looked at.
+    /// Whether a noted word has changed, and how many words were compared.
     fn differs(&self, memory: &impl Memory) -> (bool, usize) {
         let mut count = 0;
         for note in &self.notes {
@@ -226,12 +226,12 @@ impl Entry {
     }
 }
 
-/// What the notes of a walk say.
+/// The result of comparing the notes of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     /// Something that the walk has read is another by now.
     Changed,
-    /// Nothing is, of so many words; there may have been more.
+    /// None of this many words has changed; the walk may have read more.
     AsItWas { words: usize, overflowed: bool },
     /// There are no notes of this walk any more, or there never were.
     Nothing,
@@ -270,7 +270,7 @@ impl<const N: usize> Table<N> {
         Some((entry, number.wrapping_add(1)))
     }
 
-    /// Compares what the walk of this thread at this time has read with what is there now.
+    /// Compares the reads of this thread's walk at this time with the present memory.
     fn ask(&self, tid: i32, time_ns: u64, memory: &impl Memory) -> Said {
         for entry in &self.entries {
             let ticket = entry.ticket.load(Ordering::Acquire);
@@ -310,7 +310,7 @@ pub struct Noting<M> {
 }
 
 impl<M: Memory> Noting<M> {
-    /// For one walk. The runtime's own structure of a thread has `thread_bytes` at most.
+    /// For one walk. The runtime's own structure of a thread has at most `thread_bytes`.
     pub fn new(inner: M, header: &SlotHeader, thread_bytes: u64) -> Noting<M> {
         let is_noting = NOTING.load(Ordering::Relaxed);
         Noting {
@@ -393,7 +393,8 @@ pub struct Comparison {
     pub same: u64,
     /// Not compared: libraries came or went between the two walks.
     pub apart: u64,
-    /// Not compared: the frames differ, and the process has changed what the first walk had read.
+    /// Not compared: the frames differ, and the process has changed memory that the first walk had
+    /// read.
     pub changed: u64,
     /// Not compared: the frames differ, and the notes of the first walk are overwritten.
     pub unknown: u64,
@@ -626,7 +627,7 @@ mod tests {
         assert!(overflowed && words > NOTES / 2, "{said:?}");
         memory.set(8, 1000);
         assert_eq!(TABLE.ask(7, 100, &memory), Said::Changed);
-        // The next walk here begins with none.
+        // The next walk here begins without notes.
         drop(noting(&memory, TABLE.begin().unwrap(), 200));
         assert_eq!(TABLE.ask(7, 200, &memory), as_it_was(0));
         assert_eq!(TABLE.ask(7, 100, &memory), Said::Nothing);
@@ -642,7 +643,7 @@ mod tests {
         assert!(TABLE.begin().is_some());
     }
 
-    /// While it is asked for a word, another walk begins in the entry.
+    /// While a word is compared, another walk begins in the entry.
     struct Overwriting(&'static Table<1>, Cell<bool>);
 
     impl Memory for Overwriting {

@@ -40,7 +40,7 @@ impl Gate {
         self.open.store(true, Ordering::SeqCst);
     }
 
-    /// Goes in, until the answer is dropped. `None`: it is closed.
+    /// Enters, until the returned guard is dropped. `None`: it is closed.
     pub fn enter(&self) -> Option<Inside<'_>> {
         // A callback that finds the gate closed is not counted: there may be one after the other.
         if !self.open.load(Ordering::SeqCst) {

@@ -13,11 +13,11 @@ struct State<R: Runtime> {
     is_over: bool,
 }
 
-/// The wall-clock sampler, and what the runtime watches.
+/// The wall-clock sampler, and the runtime's watchers.
 pub struct Helpers<R: Runtime>(Mutex<State<R>>);
 
 impl<R: Runtime> Helpers<R> {
-    /// None yet.
+    /// No helpers yet.
     #[must_use]
     pub fn none() -> Helpers<R> {
         Helpers(Mutex::new(State {

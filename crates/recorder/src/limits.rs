@@ -1,8 +1,9 @@
 //! Limits that end a recording without a command: its time is over, the command that asked for it
 //! has exited, or there is no memory.
 //!
-//! A command that is killed can end nothing. So it says how long the recording is to last, and
-//! renews a lease on it: without word from it the recording ends, and its file is whole.
+//! A killed command cannot end a recording. So it sets how long the recording is to last, and
+//! renews a lease on it. If the lease is not renewed, the recording ends, and its file is
+//! complete.
 
 use crate::options::Options;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,7 @@ impl OwnEnd {
     }
 }
 
-/// What matters at a look.
+/// The state at a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
     /// The time.
@@ -84,7 +85,7 @@ impl Limits {
         }
     }
 
-    /// How long may be waited until the next look, if `wait` is wanted.
+    /// How long to wait until the next check, if `wait` is wanted.
     #[must_use]
     pub fn within(&self, wait: Duration, now_ns: u64) -> Duration {
         match self.state().until_ns {

@@ -23,9 +23,9 @@ pub enum Command {
     Start,
     /// End it.
     Stop,
-    /// Make what was recorded so far readable now.
+    /// Make the recording so far readable now.
     Dump,
-    /// Tell what is going on.
+    /// Report the state.
     Status,
 }
 
@@ -38,45 +38,46 @@ pub enum EngineChoice {
     Perf,
     /// Per-thread CPU timers only.
     Timer,
-    /// As `Auto`, and the kernel copies stacks, without signals, where nothing is lost by that.
+    /// Like `Auto`, and the kernel copies stacks, without signals, where no data is lost by that.
     Kernel,
 }
 
 /// Parsed options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The command; `start` if none is given.
+    /// The command; `start` by default.
     pub command: Command,
     /// CPU time between two samples of a thread.
     pub cpu_interval: Duration,
-    /// Wall-clock time between two looks at threads; zero: none are looked at.
+    /// Wall-clock time between two wall-clock samples; zero: none are taken.
     pub wall_interval: Duration,
-    /// How many threads are looked at each time; none: as many as the budget allows.
+    /// How many threads are sampled each time; none: as many as the budget allows.
     pub wall_threads: Option<usize>,
-    /// Part of one processor's time that looking may take, in millionths.
+    /// Part of one processor's time that wall-clock samples may take, in millionths.
     pub wall_budget_ppm: u32,
-    /// Whether only threads that work for a request are looked at.
+    /// Whether only threads with a request are sampled.
     pub only_context: bool,
     /// Methods in which pooled threads wait for work, in addition to the known ones.
     pub idle: Vec<String>,
-    /// Threads that keep others waiting at a stop of all for longer are asked where they are.
+    /// The stack of a thread is recorded if it delays a stop of all threads for longer than this.
     pub late: Duration,
     /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
     pub alloc_bytes: u64,
     /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
     pub alloc_rate: u64,
-    /// Samples of objects and waits recorded in a second, at most; 0: as many as come.
+    /// Maximum number of object samples and of waits recorded in a second; 0: no limit.
     pub max_rate: u64,
     /// The same for followed objects, whose survivors are reported at the end; 0: no objects are
     /// followed. If both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
-    /// Waits for monitors are chosen by how long they last, from this on all; zero: none are.
+    /// Waits for monitors are chosen by their duration; all longer ones are recorded. Zero: none
+    /// are.
     pub lock_interval: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
     pub walk: Vantage,
-    /// What is tried out.
+    /// Experiments.
     #[cfg(feature = "experiments")]
     pub experiment: Option<Experiment>,
     /// The recording; `%p` is the pid, `%t` the time.
@@ -100,7 +101,7 @@ pub struct Options {
     pub reply: Option<String>,
     /// A folder for walks as files: failed ones, for bug reports.
     pub freeze: Option<String>,
-    /// Besides failed walks, every n-th one; 0: none.
+    /// In addition to failed walks, every n-th one; 0: none.
     pub freeze_every: u64,
     /// Parts of the command line that are not recorded.
     pub secrets: Secrets,
@@ -146,9 +147,9 @@ impl Default for Options {
 pub const INTERVAL_MIN: Duration = Duration::from_micros(20);
 /// Longest CPU interval.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(10);
-/// Shortest time between two looks at threads.
+/// Shortest time between two wall-clock samples.
 pub const WALL_MIN: Duration = Duration::from_millis(1);
-/// Bounds of `late`: the watcher looks every 0.2 ms.
+/// Bounds of `late`: the watcher checks every 0.2 ms.
 pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
@@ -563,7 +564,7 @@ mod tests {
         }
     }
 
-    /// The longest list of what is known, and a part of the user's text.
+    /// The longest list of known names, and a part of the user's text.
     const ERROR_BYTES_MAX: usize = 750;
 
     #[test]

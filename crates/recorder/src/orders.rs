@@ -56,7 +56,7 @@ struct OrderState {
     done: u64,
     /// How often the drainer was asked to hurry ...
     asked: u64,
-    /// ... which of these it has begun to look, ...
+    /// ... which of these it has begun to handle, ...
     seen: u64,
     /// ... and which it has finished.
     answered: u64,
@@ -98,7 +98,7 @@ impl Orders {
         }
     }
 
-    /// Ends a wait early, and waits until the drainer has looked, at most `patience`.
+    /// Ends a wait early, and waits at most `patience` until the drainer has drained.
     pub fn hurry(&self, patience: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
@@ -112,7 +112,7 @@ impl Orders {
         }
     }
 
-    /// Says that everything has been looked at since the last wait.
+    /// Marks all samples since the last wait as drained.
     pub fn looked(&self) {
         if let Ok(mut state) = self.state.lock()
             && state.answered != state.seen
@@ -122,7 +122,7 @@ impl Orders {
         }
     }
 
-    /// Says that an order was carried out.
+    /// Marks an order as carried out.
     pub fn done(&self, order: &Order) {
         if order.serial != 0
             && let Ok(mut state) = self.state.lock()

@@ -26,7 +26,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// A sample taken at `taken_ns` could not be walked or named because code or a method was gone.
+    /// A sample taken at `taken_ns` could not be walked or named because code or a method was
+    /// freed.
     pub fn lost(&self, taken_ns: u64, now_ns: u64) {
         let until_ns = now_ns.saturating_add(AFTER_LOSS_NS);
         self.until_ns.store(until_ns, Ordering::Relaxed);
@@ -36,7 +37,7 @@ impl Patience {
     }
 
     /// Whether samples are better walked where they are taken: not long ago one was lost that was
-    /// looked at far too late.
+    /// drained far too late.
     #[must_use]
     pub fn behind(&self, now_ns: u64) -> bool {
         now_ns < self.behind_until_ns.load(Ordering::Relaxed)
@@ -100,7 +101,7 @@ mod tests {
     fn all_waits_together_are_a_small_part_of_the_time() {
         let patience = Patience::default();
         let (mut now_ns, mut waited) = (0, Duration::ZERO);
-        // Collections without end, each of which waits as long as it may.
+        // Collections without end. Each waits as long as it may.
         while now_ns < 20 * SECOND {
             patience.lost(now_ns, now_ns);
             let wait = patience.allowed(now_ns, now_ns);

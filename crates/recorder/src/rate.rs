@@ -25,26 +25,26 @@ pub const LEAST: u64 = 4 << 10;
 /// The largest one.
 pub const MOST: u64 = 64 << 20;
 
-/// It is looked so often whether the interval is the right one, ...
+/// Time between two checks of the interval, ...
 const WINDOW: Duration = Duration::from_secs(1);
-/// ... or as soon as so many times as many samples as are wanted in that time have come.
+/// ... which ends early when this multiple of the wanted number of samples has been taken.
 const TOO_MANY: u64 = 4;
-/// Where there is a ceiling: as soon as the samples of a window have come. Where they did in the
-/// window before, it is looked after this part of them, until the flood is over.
+/// With a maximum: as soon as the samples of a window have been taken. If they were in the window
+/// before, the check comes after this part of them, until the flood is over.
 const FLOOD: u64 = 4;
 /// The interval is made smaller again where fewer than this part of the ceiling came, ...
 const CALM: f64 = 0.35;
 /// ... so that no more than this part is used.
 const HALF_FULL: f64 = 0.7;
-/// If a sample found no slot, the interval is doubled, at most this often.
+/// If a sample found no slot, the interval is doubled, but no more often than this.
 const SCARCE: Duration = Duration::from_millis(5);
 
 /// How many samples are wanted in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// About so many: half to twice.
+    /// About this many: half to twice.
     About(u64),
-    /// No more than so many.
+    /// No more than this many.
     AtMost(u64),
 }
 
@@ -76,7 +76,7 @@ impl Rate {
         }
     }
 
-    /// For about so many samples of objects in a second, from now on; begins with `interval`, in
+    /// Aims at this many samples of objects in a second from now on; begins with `interval`, in
     /// bytes.
     #[must_use]
     pub fn about(per_s: u64, interval: u64, now_ns: u64) -> Rate {
@@ -102,7 +102,7 @@ impl Rate {
         self.interval = interval;
     }
 
-    /// With so many samples a window ends before its time.
+    /// The number of samples after which a window ends early.
     fn limit(&self) -> u64 {
         match self.wanted {
             Wanted::About(per_s) => per_s.saturating_mul(TOO_MANY),
@@ -116,8 +116,8 @@ impl Rate {
         self.since_ns.saturating_add(WINDOW.as_nanos() as u64)
     }
 
-    /// So many samples were taken. The interval that is to be set now, if it changes: the old one
-    /// times a power of two.
+    /// Adds samples. Returns the interval that is to be set now, if it changes: the old one times
+    /// a power of two.
     pub fn sampled(&mut self, count: u64, now_ns: u64) -> Option<u64> {
         self.samples += count;
         let is_over = now_ns >= self.until_ns();
@@ -165,7 +165,7 @@ impl Rate {
 pub struct Shared {
     /// Samples since the last check.
     samples: AtomicU64,
-    /// With so many it has to be looked, ...
+    /// The number of samples that triggers a check, ...
     limit: AtomicU64,
     /// ... or from this time on.
     until_ns: AtomicU64,
@@ -205,8 +205,8 @@ impl Shared {
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
-    /// A sample was taken. `set` is called with the interval that is to be set now, if it changes,
-    /// and says whether it was.
+    /// Adds a sample. If the interval changes, `set` is called with the new one, and returns
+    /// whether it was set.
     pub fn sampled(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
         let samples = self.samples.fetch_add(1, Ordering::Relaxed) + 1;
         if samples >= self.limit.load(Ordering::Relaxed)
@@ -216,7 +216,7 @@ impl Shared {
         }
     }
 
-    /// There was something of which no sample was taken: as [`Shared::sampled`].
+    /// Adds an event without a sample: like [`Shared::sampled`].
     pub fn passed(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
         if now_ns >= self.until_ns.load(Ordering::Relaxed) {
             self.look(now_ns, set);
@@ -269,7 +269,7 @@ mod tests {
     /// again with the interval of that moment.
     struct ModelThread {
         left: f64,
-        /// The interval by which that was drawn.
+        /// The interval with which that was drawn.
         drawn: u64,
         random: u64,
     }
@@ -373,7 +373,7 @@ mod tests {
         );
     }
 
-    /// Samples at equal distances, as many as an interval leaves of so many bytes in a second.
+    /// Samples at equal distances, as many as an interval gives for this many bytes in a second.
     fn settle(rate: &mut Rate, bytes_per_s: u64, from_ns: u64, seconds: u64) -> u64 {
         let (mut now_ns, mut samples) = (from_ns, 0);
         loop {
@@ -413,7 +413,7 @@ mod tests {
         let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 8 << 30, 0, 5);
         assert!(rate.interval() >= 32 << 20);
-        // What came before the silence counts for this one, but not for the next.
+        // Events before the silence count for this one, but not for the next.
         rate.sampled(1, 65 * SECOND);
         assert!(rate.interval() <= 2 << 20, "{}", rate.interval());
         rate.sampled(1, 125 * SECOND);
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(rate.sampled(1, 200 * SECOND), Some(LEAST));
     }
 
-    /// Samples a second, in each of so many seconds, of so many bytes a second.
+    /// Samples in each of several seconds, at a constant number of bytes a second.
     fn by_second(rate: &mut Rate, bytes_per_s: u64, from_s: u64, seconds: u64) -> Vec<u64> {
         let each = from_s..from_s + seconds;
         each.map(|second| settle(rate, bytes_per_s, second * SECOND, 1))
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn above_a_ceiling_the_interval_grows_at_once_and_shrinks_again() {
         let mut rate = Rate::at_most(1000, FIRST, MOST, 0);
-        // 10,000 samples in a second, at the interval that was asked for.
+        // 10,000 samples in a second, at the requested interval.
         let samples = by_second(&mut rate, 5 << 30, 0, 10);
         assert!(samples.iter().all(|it| *it <= 2000), "{samples:?}");
         assert!(
@@ -514,7 +514,7 @@ mod tests {
         // A hundred in a tenth of a millisecond are ten thousand times too many.
         shared.sampled(100_000, set);
         assert_eq!(found.get(), 1 << 20);
-        // Nothing is sampled any more, but something passes by.
+        // No event is sampled any more, but some pass.
         shared.passed(500_000_000, set);
         assert_eq!(found.get(), 1 << 20);
         shared.passed(2 * SECOND, set);

@@ -18,10 +18,10 @@ const VARIABLES_MAX: usize = 4;
 /// Where glibc has the thread pointer once more (`tcbhead_t.self`).
 const SELF_AT: u64 = 16;
 
-/// The variables, as bits; 0: none. Those there are come first.
+/// The variables, as bits; 0: a free place. The used ones come first.
 static VARIABLES: [AtomicU64; VARIABLES_MAX] = [const { AtomicU64::new(0) }; VARIABLES_MAX];
 
-/// Looks which of the libraries publish contexts. To be called when some came or went.
+/// Finds the libraries that publish contexts. To be called when libraries were loaded or unloaded.
 pub fn find(modules: &Modules) {
     let exports = modules.thread_contexts();
     let blocks = match exports.is_empty() {
@@ -50,13 +50,13 @@ fn place(block: &loader::Block, offset: u64) -> Option<Variable> {
     })
 }
 
-/// Whether there are libraries to be asked.
+/// Whether there are such libraries.
 #[must_use]
 pub fn is_known() -> bool {
     VARIABLES[0].load(Ordering::Acquire) != 0
 }
 
-/// What is published on the thread with this thread pointer, which must stand still.
+/// The context published on the thread with this thread pointer, which must stand still.
 #[inline]
 pub fn here(live: &Live, pointer: u64) -> Option<Context> {
     for variable in &VARIABLES {

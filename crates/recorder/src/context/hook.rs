@@ -1,4 +1,4 @@
-//! What the handler adds to a snapshot of what the thread works for.
+//! The handler's addition to a snapshot: the thread's context.
 //!
 //! [`dwell_context_hook`] runs in the signal handler: it reads memory through fault-tolerant loads
 //! only (but for the records of contexts, which stay mapped), allocates nothing, locks nothing.
@@ -8,7 +8,7 @@ use crate::sys::shown::Shown;
 use dwell_context::Slab;
 use dwell_signal::Capture;
 
-/// Where the program writes its contexts; nothing until it does.
+/// Where the program writes its contexts; empty until it does.
 static CONTEXTS: Shown<Slab<'static>> = Shown::new();
 
 /// Lets handlers read these contexts.

@@ -1,5 +1,5 @@
-//! What logical threads work for: the records that an API for programs writes, and the texts it
-//! speaks of. The API itself is the runtime's.
+//! The contexts of logical threads: the records that an API for programs writes, and their texts.
+//! The API itself is the runtime's.
 //!
 //! All state is made when the API is first used, and stays: an application that does not use the
 //! API pays nothing. Code that samples a blocked thread calls [`context_of`] with the runtime's id
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use texts::{Endpoint, Endpoints, Texts};
 
-/// Records, at most; where so much cannot be reserved, a sixteenth of them.
+/// Maximum number of records; a sixteenth of them if the memory cannot be reserved.
 const RECORDS: usize = 1 << 20;
 /// Buckets of the table: with all records in use eight of sixteen entries are.
 const RECORDS_PER_BUCKET: usize = 8;
@@ -51,7 +51,7 @@ pub fn set_recording(on: bool) {
 }
 
 impl Contexts {
-    /// The contexts, if the API has asked for them.
+    /// The contexts, if the API has been used.
     #[must_use]
     pub fn get() -> Option<&'static Contexts> {
         CONTEXTS.get()?.as_ref()
@@ -93,7 +93,7 @@ impl Contexts {
         self.memory
     }
 
-    /// What the numbers in a context stand for.
+    /// The meaning of the numbers in a context.
     #[must_use]
     pub fn texts(&self) -> &Texts {
         &self.texts

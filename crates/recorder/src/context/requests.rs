@@ -4,9 +4,11 @@
 use dwell_wall::random::Random;
 use rustc_hash::FxHashMap;
 
-/// Requests of one endpoint kept for a flush; of more, so many chosen at random.
+/// Maximum number of requests of one endpoint kept for a flush; if there are more, they are chosen
+/// at random.
 const KEPT_MAX: usize = 64;
-/// Requests kept of all endpoints, unless there are so many that each has only [`KEPT_MIN`].
+/// Requests kept of all endpoints, unless so many endpoints have requests that each gets
+/// [`KEPT_MIN`].
 const ALL_MAX: usize = 256;
 /// Requests of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;
@@ -53,7 +55,7 @@ impl Reservoir {
         }
     }
 
-    /// At most so many of them, which together stand for all.
+    /// Moves at most `most` of them, which together stand for all.
     fn take(&mut self, most: usize, random: &mut Random, to: &mut Vec<Request>) {
         let most = most.min(self.kept.len());
         for at in 0..most {
@@ -81,7 +83,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// None.
+    /// No requests.
     #[must_use]
     pub fn new(seed: u64) -> Requests {
         Requests {

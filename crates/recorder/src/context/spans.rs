@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 /// Spans of one endpoint kept for a flush.
 const KEPT_MAX: usize = 64;
-/// Spans kept of all endpoints, unless there are so many that each has only [`KEPT_MIN`].
+/// Spans kept of all endpoints, unless so many endpoints have spans that each gets [`KEPT_MIN`].
 const ALL_MAX: usize = 256;
 /// Spans of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;

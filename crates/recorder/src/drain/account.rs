@@ -1,5 +1,4 @@
-//! What a recording says of samples that failed or had no place: the news since the last flush.
-//! Pure.
+//! The report of samples that failed or had no slot: changes since the last flush. Pure.
 
 use super::sample::FailureCounts;
 use crate::runtime::progress::DROPS;
@@ -34,8 +33,8 @@ impl Told {
     }
 }
 
-/// Samples that are missing or other than asked for, by `since` the last time; `lost_ns` of CPU
-/// time are in no sample.
+/// Samples that are missing or not as requested, `since` the last report; `lost_ns` of CPU time
+/// are in no sample.
 pub fn losses(
     ticks: u64,
     since: impl Fn(Cause) -> u64,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Frames of all kept stacks together. Beyond, of new stacks only the innermost are kept.
 const FRAMES_MAX: usize = 1 << 20;
-/// So many of them.
+/// Number of frames.
 const FRAMES_THEN: usize = 64;
 /// A snapshot is taken again, up to this often, if objects were thinned out during it.
 const TRIES: usize = 4;
@@ -51,7 +51,7 @@ pub struct Seen<'a> {
     pub object: Allocation,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The thread's context.
     pub context: &'a Context,
 }
 
@@ -101,7 +101,7 @@ impl AliveDrain {
         }))
     }
 
-    /// Lets go of stacks of which no object is followed.
+    /// Frees stacks that no followed object refers to.
     fn tidy(&mut self) {
         (self.stacks).retain(|_, frames| Arc::strong_count(frames) > 1);
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
@@ -198,7 +198,7 @@ impl AliveDrain {
             chosen: state.chosen,
             lost: state.lost,
         });
-        // What is gone needs no room any more.
+        // Dead objects need no room any more.
         for kept in &mut self.kept {
             kept.take_if(|kept| !table.has(&kept.object.followed, 0));
         }

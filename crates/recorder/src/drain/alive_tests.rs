@@ -10,7 +10,7 @@ use dwell_signal::Followed;
 use dwell_walker::{Frame, FrameKind};
 use std::cell::RefCell;
 
-/// References are numbers from 2 on, which go on living unless they are here.
+/// References are numbers from 2 on. Their objects live unless the numbers are here.
 #[derive(Default)]
 struct Heap {
     made: RefCell<usize>,
@@ -138,7 +138,7 @@ fn surviving_objects_have_present_method_names() {
     bench.allocate(2, VIRTUAL_KEY | 5, "y", 200);
     bench.allocate(3, worker, "z", 300);
     bench.heap.dead.borrow_mut().push(4);
-    // A chunk begins, in which names have other numbers, and the threads are gone.
+    // A chunk begins. Names have other numbers in it, and the threads have exited.
     bench.threads.forget(&[worker]);
     bench.virtuals.clear();
     let old = std::mem::take(&mut bench.names);
@@ -163,7 +163,7 @@ fn surviving_objects_have_present_method_names() {
         (snapshot.number, snapshot.objects, snapshot.one_of),
         (1, 2, 1)
     );
-    // Its place is another one's; an older snapshot that comes late changes nothing.
+    // Its place belongs to another object; an older snapshot that comes late changes nothing.
     bench.heap.dead.borrow_mut().push(2);
     for number in 0..6 {
         bench.allocate(number, worker, "w", 1);

@@ -1,5 +1,5 @@
-//! Where owners of monitors were, as they have answered, until the waits are over that asked: a
-//! wait is recorded when it is over, and its owner answers before that.
+//! The stacks of monitor owners, as they have answered, until the asking waits are over. A wait is
+//! recorded when it is over, and its owner answers before that.
 
 use crate::record::batch::PendingFrame;
 use crate::record::names::Names;

@@ -7,13 +7,12 @@ use dwell_signal::{Engine, EngineKind, ThreadRecord, Unreachable};
 
 /// Maximum number of threads whose files are read at once: each costs some tens of microseconds.
 const ASKED_MAX: usize = 64;
-/// Of threads that are known to be unreachable it is asked in one of so many looks whether they
-/// still are.
+/// Threads known to be unreachable are checked again in one of this many rounds.
 const AGAIN: u32 = 8;
 /// Enough of `/proc/self/task/TID/status`.
 const STATUS_BYTES: usize = 4096;
 
-/// What was found out so far.
+/// The results so far.
 pub struct Silent {
     files: TaskFiles,
     looks: u32,
@@ -48,7 +47,7 @@ fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
 }
 
 impl Silent {
-    /// Looks at threads that have not answered. Reports CPU time, in ns, that no sample stands for.
+    /// Checks threads that have not answered. Reports CPU time, in ns, that no sample stands for.
     pub fn look(
         &mut self,
         engine: &'static Engine,

@@ -1,5 +1,5 @@
-//! Why threads did not run, from what was seen of them and the names of their frames, which are
-//! only known at the flush.
+//! Why threads did not run, from their wall-clock samples and the names of their frames, which are
+//! known only at the flush.
 
 use crate::record::batch::{PendingFrame, PendingWall};
 use crate::record::names::{NameId, Names};
@@ -15,7 +15,7 @@ const FRAMES_MAX: usize = 64;
 pub struct Causes(FxHashMap<(Option<u32>, Os, Monitor, bool), Cause>);
 
 impl Causes {
-    /// The cause of what was seen at `frames`.
+    /// The cause of a sample with `frames`.
     pub fn of(
         &mut self,
         wall: &PendingWall,

@@ -1,5 +1,5 @@
-//! Which threads there are: those of the runtime are reported, all others are looked for as soon as
-//! the number of threads has changed, and once in a while: one may have come as another one went.
+//! The threads that exist. The runtime reports its own. All others are searched as soon as the
+//! number of threads has changed, and once in a while: one may have begun as another one ended.
 
 use crate::runtime::Runtime;
 use crate::runtime::process_wide::State;
@@ -10,10 +10,10 @@ use dwell_signal::{Engine, Registration};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Looking for threads may take this part of the time.
+/// The search for threads may take this part of the time.
 const SHARE_MAX: u32 = 200;
-/// How often it happens where the number has not changed, and what part of the time it may take
-/// then.
+/// The interval of searches while the number has not changed, and the part of the time that they
+/// may take then.
 const REGULARLY: Duration = Duration::from_millis(900);
 const REGULAR_SHARE_MAX: u32 = 5000;
 const REGULARLY_AT_LEAST: Duration = Duration::from_secs(60);
@@ -25,11 +25,11 @@ pub struct Census<R: Runtime> {
     recorder: &'static State<R>,
     files: TaskFiles,
     seen: HashSet<i32>,
-    /// Number of threads at the last look.
+    /// Number of threads at the last search.
     count: u64,
-    /// Not to look again before.
+    /// The earliest time of the next search.
     not_before: Instant,
-    /// When it was looked last.
+    /// The time of the last search.
     looked: Instant,
     /// How long that took.
     took: Duration,
@@ -57,15 +57,16 @@ impl<R: Runtime> Census<R> {
         }
     }
 
-    /// Looks for new threads if there may be some, and not too often: the directory of a thousand
-    /// threads takes a millisecond to read.
+    /// Searches for new threads if there may be some, and not too often: the directory of a
+    /// thousand threads takes a millisecond to read.
     pub fn find_if_changed(&mut self, engine: &'static Engine) {
         if self.files.count() != self.count && Instant::now() >= self.not_before {
             self.find(engine);
         }
     }
 
-    /// Looks for threads if that was not done for a while, or as [`Census::find_if_changed`] does.
+    /// Searches for threads if the last search was long ago, or as [`Census::find_if_changed`]
+    /// does.
     pub fn find_in_time(&mut self, engine: &'static Engine) {
         let seldom = (self.took * REGULAR_SHARE_MAX).min(REGULARLY_AT_LEAST);
         let regularly = REGULARLY.max(seldom);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct ContextTexts(Vec<(Context, Option<Arc<str>>, String)>);
 
 impl ContextTexts {
-    /// Looks the texts up.
+    /// Looks up the texts.
     #[must_use]
     pub fn of(contexts: &[Context]) -> ContextTexts {
         let texts = Contexts::get().map(Contexts::texts);

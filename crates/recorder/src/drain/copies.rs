@@ -1,4 +1,4 @@
-//! When the kernel may copy stacks, where that was asked for, and how often the drainer looks then.
+//! When the kernel may copy stacks, if that was requested, and how often the drainer drains then.
 
 use super::pace::Pace;
 use crate::context::foreign;
@@ -10,17 +10,17 @@ use std::time::Duration;
 
 /// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
 const STACK_BYTES: u32 = 60 << 10;
-/// Samples of a thread that the kernel keeps before they are looked at: there is room for 30, and
+/// Samples of a thread that the kernel keeps before they are drained: there is room for 30, and
 /// periods are from half to one and a half intervals.
 const KEPT_FOR_EACH: u32 = 16;
-/// The drainer looks no more often, however short intervals are.
+/// The drainer drains no more often, however short intervals are.
 const LOOK_MIN: Duration = Duration::from_millis(1);
 
 fn is_asked<R: Runtime>(setup: &Setup<R>) -> bool {
     setup.options.engine == EngineChoice::Kernel
 }
 
-/// How often the drainer looks.
+/// How often the drainer drains.
 #[must_use]
 pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
     let interval = setup.options.cpu_interval;
@@ -41,8 +41,8 @@ pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     }
 }
 
-/// As `wait`, but so that what the kernel keeps for threads that no signal reaches is looked at in
-/// time.
+/// Like `wait`, but short enough to drain in time the samples that the kernel keeps for threads
+/// that no signal reaches.
 pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
     let (rings, _) = setup.engine.rings();
     match rings {
@@ -54,8 +54,8 @@ pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
     }
 }
 
-/// Whether a walk has needed, or lacks, what the kernel does not copy: the anchor, behind native
-/// code without rules, or where a continuation was entered.
+/// Whether a walk has needed, or lacks, data that the kernel does not copy: the anchor, behind
+/// native code without rules, or the entry of a continuation.
 pub fn needs_more(walk: &Walk) -> bool {
     let lacks = matches!(
         walk.outcome,

@@ -4,7 +4,7 @@ use dwell_signal::{HISTOGRAM_BUCKETS, bucket_end_ns};
 
 type Histogram = [u64; HISTOGRAM_BUCKETS];
 
-/// What was counted between two snapshots.
+/// The counts between two snapshots.
 #[must_use]
 pub fn since(now: &Histogram, before: &Histogram) -> Histogram {
     let mut out = *now;
@@ -22,7 +22,7 @@ pub fn cpu_ns(handlers: u64, worked: (u64, u64)) -> u64 {
     (handlers as f64 * each) as u64
 }
 
-/// The upper bound, in ns, of the bucket that holds the quantile; 0 if nothing was counted.
+/// The upper bound, in ns, of the bucket that holds the quantile; 0 if the histogram is empty.
 #[must_use]
 pub fn quantile(histogram: &Histogram, share: f64) -> u64 {
     let total: u64 = histogram.iter().sum();

@@ -1,4 +1,4 @@
-//! What is done once a second besides flushing.
+//! Work that is done once a second besides flushing.
 
 use super::blocked_signals::Silent;
 use super::census::Census;
@@ -19,10 +19,10 @@ const RING_SAMPLES_MIN: u64 = 2;
 /// checks a part.
 const TENDED_MAX: usize = 200;
 
-/// What was done last time.
+/// State of the last round.
 #[derive(Default)]
 pub struct Keeper {
-    /// From where on threads are looked after next.
+    /// The place from which the next round checks threads.
     tended: u32,
     /// The threads that have a ring: the places of records, and their generations; `None` before
     /// these are read.

@@ -1,4 +1,4 @@
-//! Whether a sample was taken in the kernel, where the kernel has not said where.
+//! Whether a sample was taken in the kernel, if the kernel has not recorded the place.
 //!
 //! A timer's signal that comes in the kernel's tick reaches its thread on its way back to user
 //! mode. The pc is right behind the instruction that has made the system call, or at it, if the
@@ -12,9 +12,9 @@ use dwell_walker::Memory;
 /// `syscall` of x86-64, read as a number.
 const SYSCALL: u16 = 0x050f;
 
-/// Whether the snapshot is of a thread that was in a system call, of which it has no kernel frames.
+/// Whether the thread of the snapshot was in a system call, without kernel frames.
 pub fn is_unseen(live: Live, header: &SlotHeader) -> bool {
-    // Only its own clock interrupts a thread in the midst of what it does.
+    // Only a thread's own clock interrupts it in the middle of its work.
     let is_by_clock = header.reason == Reason::CpuTime && header.points > 0;
     is_by_clock && header.kernel_unseen && has_called(live, header.regs.rip)
 }

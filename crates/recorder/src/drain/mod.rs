@@ -126,7 +126,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if order.flush && (all || !order.stop) {
                 sampler.tell_alive();
             }
-            // At most as often as there are slots; in fact a few times.
+            // At most once for each slot; in practice a few times.
             while order.stop && !all {
                 // As the last one: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
@@ -145,7 +145,8 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             inbox.orders.done(&order);
             return;
         }
-        // The wall-clock sampler pays for what is done with looks; rounds would be made without.
+        // The wall-clock sampler pays for work on its samples; the rounds of the drainer would be
+        // made anyway.
         let before_ns = std::mem::replace(&mut paid_ns, spent_on_looks(&sampler, &writer));
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         inbox.orders.done(&order);

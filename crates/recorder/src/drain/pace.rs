@@ -1,26 +1,28 @@
-//! How often the drainer looks at the slots.
+//! How often the drainer drains the slots.
 
 use std::time::Duration;
 
-/// Time between two looks. Short enough that a method's class is hardly ever unloaded before its
+/// Time between two drains. Short enough that a method's class is hardly ever unloaded before its
 /// name is read, long enough to cost little.
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 pub const TICK_MIN: Duration = Duration::from_millis(5);
-/// Where what they say stays true however late they are looked at.
+/// For samples that stay valid until they are drained.
 const TICK_KEPT: Duration = Duration::from_millis(200);
-/// Where few or none come: a program that does little costs next to nothing.
+/// For few or no samples: a program that does little costs next to nothing.
 const TICK_IDLE: Duration = Duration::from_millis(400);
-/// So many are waited for if that is not too long: most of what a look costs is waking up.
+/// The drainer waits for this many samples if that is not too long: most of a drain's cost is
+/// waking up.
 const WORTH_IT: f64 = 8.0;
 /// How fast it is forgotten how often they came.
 const STEP: f64 = 0.25;
-/// Where code and classes go away before their samples are looked at.
+/// For code and classes that are freed before their samples are drained.
 const TICK_LOSING: Duration = Duration::from_millis(1);
-/// So many samples may wait for a look: an eighth of the smallest slots.
+/// Maximum number of samples that wait for a drain: an eighth of the smallest slots.
 const WAITING_MAX: u32 = 128;
 
-/// The time between two looks when all processors are busy with what is sampled, at `most` so much.
+/// The time between two drains when all processors are busy with sampled threads; the maximum is
+/// `most`.
 fn tick(interval: Duration, processors: usize, most: Duration) -> Duration {
     filling(interval, processors).clamp(TICK_MIN, most)
 }
@@ -31,13 +33,13 @@ fn filling(interval: Duration, processors: usize) -> Duration {
     interval.saturating_mul(WAITING_MAX) / processors
 }
 
-/// The time from look to look.
+/// The time from drain to drain.
 #[derive(Debug)]
 pub struct Pace {
     tick: Duration,
     /// The longest time that cannot fill the slots, should samples come as fast as they can.
     longest: Duration,
-    /// Samples at the last look.
+    /// Samples at the last drain.
     samples: u64,
     /// How many come in a second, of late.
     rate: f64,
@@ -60,7 +62,7 @@ impl Pace {
         }
     }
 
-    /// No longer than until a thread can have taken so many samples, which are kept for it.
+    /// Limits the time so that a thread cannot take more samples in it than are kept for it.
     #[must_use]
     pub fn within(self, interval: Duration, samples: u32) -> Pace {
         let most = interval.saturating_mul(samples).max(TICK_LOSING);
@@ -77,7 +79,8 @@ impl Pace {
         wanted.unwrap_or(TICK_IDLE).clamp(self.tick, self.longest)
     }
 
-    /// How long to wait, having seen so many samples in all; `losing`: some of late were too old.
+    /// How long to wait, given the number of samples so far; `losing`: some recent ones were too
+    /// old.
     pub fn wait(&mut self, samples: u64, losing: bool) -> Duration {
         let before = std::mem::replace(&mut self.samples, samples);
         let new = samples.saturating_sub(before) as f64;
@@ -147,7 +150,7 @@ mod tests {
     fn looks_are_made_as_often_as_samples_come() {
         let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
-        // In the mean over so many looks, of samples that come at a rate.
+        // The mean over many drains, with samples at a constant rate.
         let mut now = Duration::ZERO;
         let mut mean = |pace: &mut Pace, rate: f64| {
             let (mut looks, mut waited) = (0u32, Duration::ZERO);

@@ -38,7 +38,7 @@ impl Drop for Walking {
     }
 }
 
-/// Lets handlers walk, or wait, or copy, as was asked for; what they need must be published.
+/// Lets handlers walk, or wait, or copy, as requested. The data that they need must be published.
 #[must_use]
 pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     let engine = setup.engine;

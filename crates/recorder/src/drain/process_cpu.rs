@@ -1,5 +1,5 @@
-//! The CPU time of the process, asked for as often as it costs little: the kernel adds up all
-//! threads for it, a tenth of a microsecond each.
+//! The CPU time of the process, read as often as it costs little. The kernel adds up all threads
+//! for it, a tenth of a microsecond each.
 
 use crate::sys::process;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl Default for ProcessCpu {
 }
 
 impl ProcessCpu {
-    /// User and system time, unless it was asked for too short a while ago.
+    /// User and system time, unless they were read a short time ago.
     pub fn ask(&mut self) -> Option<(Duration, Duration)> {
         if Instant::now() < self.not_before {
             return None;

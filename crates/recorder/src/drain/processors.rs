@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_millis(950);
 /// Maximum number of threads that are accounted for at once.
 const THREADS_MAX: usize = 1024;
 
-/// What a thread used of a time.
+/// A thread's use of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     /// Its key.
@@ -31,7 +31,7 @@ pub struct ThreadTime {
     pub until_ns: u64,
     /// Time on a processor.
     pub cpu_ns: u64,
-    /// Time it was ready and had none.
+    /// Time that it was ready and had no processor.
     pub waited_ns: u64,
     /// How often it got one.
     pub turns: u64,
@@ -41,7 +41,7 @@ pub struct ThreadTime {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     samples: u64,
-    /// Tells the thread's names apart.
+    /// Distinguishes the thread's names.
     name_mark: u64,
     at_ns: u64,
     schedule: Schedule,
@@ -173,9 +173,9 @@ impl Processors {
     }
 }
 
-/// How long a thread has lived that is met for the first time, if it has always used as large a
-/// part of its time as since the last account, `passed_ns` ago: all its samples, which stand for
-/// `sampled_ns`, are of that time.
+/// How long a newly found thread has lived, if it has always used as large a part of its time as
+/// since the last account, `passed_ns` ago. All its samples, which stand for `sampled_ns`, are of
+/// that time.
 fn lived_ns(all: &Schedule, sampled_ns: u64, passed_ns: u64) -> u64 {
     let lived_ns = u128::from(all.on_cpu_ns) * u128::from(passed_ns);
     let lived_ns = lived_ns.checked_div(u128::from(sampled_ns));

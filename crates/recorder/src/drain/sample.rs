@@ -47,11 +47,11 @@ pub struct Work {
     pub copies: u64,
     /// Bytes of them.
     pub copied_bytes: u64,
-    /// CPU time that was spent on looks at threads.
+    /// CPU time spent on wall-clock samples.
     pub looks_cpu_ns: u64,
 }
 
-/// Walks snapshots, or takes what was walked already, into a [`Batch`].
+/// Walks snapshots, or takes stacks that are walked already, into a [`Batch`].
 pub struct Sampler<'s, R: Runtime> {
     setup: &'s Setup<R>,
     /// The runtime's part.
@@ -60,7 +60,7 @@ pub struct Sampler<'s, R: Runtime> {
     pub modules: Modules,
     /// Names of this chunk.
     pub names: Names,
-    /// Libraries met.
+    /// Libraries seen.
     pub images: Images,
     /// Samples since the last flush.
     pub batch: Batch,
@@ -70,7 +70,7 @@ pub struct Sampler<'s, R: Runtime> {
     pub work: Work,
     /// The places of the records of threads that were sampled since the last account of them.
     pub sampled: FxHashSet<u32>,
-    /// Names of virtual threads met in this chunk, by key.
+    /// Names of virtual threads seen in this chunk, by key.
     pub virtual_names: VirtualNames,
     wall: WallDrain,
     stops: StopDrain,
@@ -138,7 +138,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let is_all = engine.drain_while(|slot| {
             self.take(slot, progress);
             if slot.weight_ns() == 0 {
-                // It said where a thread was, and stands for no time.
+                // It shows where a thread was, and stands for no time.
                 return self.batch.bytes() < BATCH_BYTES_MAX;
             }
             let failed = self.failures.values().map(|(count, _)| count).sum();
@@ -168,7 +168,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.work.looks_cpu_ns += took.as_nanos() as u64;
     }
 
-    /// Lets walks of threads that stand still use what is known by now.
+    /// Publishes the present libraries for walks of threads that stand still.
     pub fn publish(&self) {
         self.walks.publish(&self.modules);
         crate::context::foreign::find(&self.modules);
@@ -310,7 +310,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// A thread has said where it was, as it was asked.
+    /// A thread has recorded its stack on request.
     fn add_place(
         &mut self,
         slot: &Slot<'_>,
@@ -430,7 +430,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         });
     }
 
-    /// Where the owner was, of a wait that has asked for that.
+    /// The owner's stack, for a wait that has asked for it.
     fn owner_at(&mut self, asked: &Asked) -> OwnerAt {
         let answer = self.answers.take(asked.request);
         match answer.filter(|answer| !answer.frames.is_empty()) {
@@ -464,7 +464,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         walk
     }
 
-    /// Adds CPU time that no thread can be asked about.
+    /// Adds CPU time that belongs to no known thread.
     pub fn add_unsampled(&mut self, time_ns: u64, weight_ns: Option<u64>, progress: &Progress) {
         let Some(weight_ns) = weight_ns else { return };
         let whose = (NOBODY_KEY, ThreadState::Terminated);
@@ -566,7 +566,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Names one frame, and says whether its method could be named.
+    /// Names one frame; also returns whether its method could be named.
     fn named(&mut self, frame: &Frame) -> (PendingFrame, bool) {
         if let Some(pending) = self.named.get(frame) {
             return (pending, true);
@@ -645,7 +645,7 @@ fn from_managed(frames: &[Frame]) -> &[Frame] {
     frames.get(first.unwrap_or(frames.len())..).unwrap_or(&[])
 }
 
-/// Makes room for so many frames. All that walks may need is only made where any are made here.
+/// Makes room for this many frames. Memory for walks is allocated only here.
 fn make_room(frames: &mut Vec<Frame>, len: usize) {
     if frames.len() < len {
         frames.resize(len, Frame::EMPTY);
@@ -691,7 +691,8 @@ mod tests {
             from_managed(&[native, stub, method, below]),
             [method, below]
         );
-        // A walk that failed above all methods says so, and what is native alone says nothing.
+        // A walk that failed above all methods is reported as such; native frames alone are not
+        // shown.
         let failed = Frame::failed(Failure::NoBlob);
         assert_eq!(from_managed(&[native, failed]), [failed]);
         assert_eq!(from_managed(&[native, below]), []);

@@ -1,9 +1,9 @@
 //! The common part of a sample's stack and the one before of the same thread, byte by byte. A walk
 //! that reaches it need not continue, because the remaining frames are known.
 //!
-//! A walk step depends on three registers, on the stack from the frame on, and on the
-//! runtime's code and metadata. The last stay the same from one moment to the next, by which a
-//! runtime clears what is kept here ([`crate::runtime::Changes`]); the others are compared.
+//! A walk step depends on three registers, on the stack from the frame on, and on the runtime's
+//! code and metadata. Code and metadata stay the same from one moment to the next; at a new moment
+//! the runtime clears this cache ([`crate::runtime::Changes`]). Registers and stack are compared.
 
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Frame, Frames, Outcome, Walk};
@@ -31,7 +31,7 @@ impl Oldest {
         self.place.get(from..).unwrap_or(&[])
     }
 
-    /// Notes `bytes`, at most [`BYTES_MAX`], of which the last `common` are here already.
+    /// Notes `bytes`, at most [`BYTES_MAX`]. The last `common` of them are here already.
     fn set(&mut self, bytes: &[u8], common: usize) {
         if self.place.is_empty() {
             self.place = vec![0; BYTES_MAX];
@@ -55,8 +55,8 @@ struct Walked {
     /// Its bytes up to there: as many as were kept.
     bytes: Oldest,
     frames: Vec<Frame>,
-    /// Registers of the frames that a walk may come to, innermost first, and where in `frames` what
-    /// they stand for begins.
+    /// Registers of the frames that a walk may reach, innermost first, and where in `frames` their
+    /// results begin.
     begins: Vec<(NativeRegs, usize)>,
 }
 
@@ -75,7 +75,7 @@ pub struct Stack<'a> {
     pub thread: u64,
     /// Where its first byte was.
     pub low: u64,
-    /// All of it, up to its end.
+    /// The whole stack, up to its end.
     pub bytes: &'a [u8],
 }
 
@@ -98,7 +98,7 @@ pub struct Known<'a> {
     /// From this address on the stack is as it was before.
     same_from: u64,
     begins: &'a mut Vec<(NativeRegs, usize)>,
-    /// Where in the stack before the walk has come to: in `begins`, and in `frames`.
+    /// The place in the earlier stack that the walk has reached: in `begins`, and in `frames`.
     met: Option<(usize, usize)>,
 }
 
@@ -175,7 +175,7 @@ impl Splice {
 }
 
 impl Walked {
-    /// Notes a stack of which the last `common` bytes are here already.
+    /// Notes a stack. Its last `common` bytes are here already.
     fn keep(
         &mut self,
         stack: Stack<'_>,
@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// Walks it; every third kind of frame stands for two, every fifth for none. Returns how many
-    /// frames were looked at.
+    /// frames were read.
     fn walk(made: &[Made], sink: &mut Known<'_>) -> (Walk, usize) {
         let mut at = NativeRegs {
             pc: 0,

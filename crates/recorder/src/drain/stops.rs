@@ -9,10 +9,10 @@ use std::hash::{Hash, Hasher};
 
 /// Maximum number of stacks that wait for their stop.
 const STACKS_MAX: usize = 256;
-/// How long a stop that is over waits for stacks that were asked for.
+/// How long a stop that is over waits for the requested stacks.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Where a thread was when it was asked.
+/// A thread's stack at the time of the request.
 struct Place {
     thread: u64,
     time_ns: u64,

@@ -8,11 +8,11 @@
 //! comes in the second in which it was sampled again.) A mostly idle thread keeps the event, as it
 //! also shows the wall-clock sampler that the thread has not run.
 //!
-//! Timers go off in the kernel's tick. Where that comes less than twice in an interval, such
-//! threads have fewer samples, which stand for more. But events of so short intervals cost five
-//! times as much at a switch, being the next thing that the machine's timer is set for: of a thread
-//! with 20,000 a second a fifth of its time. From there on that is worth it, down to a quarter of a
-//! tick; and an event is there in one second of 32 only.
+//! Timers fire in the kernel's tick. If that comes less than twice in an interval, such threads
+//! have fewer samples, which stand for more. But events of such short intervals cost five times as
+//! much at a switch, because the machine's timer is set for them: a thread with 20,000 switches a
+//! second loses a fifth of its time. From there on a timer is worth it, down to a quarter of a
+//! tick. An event is used in only one second of 32.
 
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
@@ -27,14 +27,14 @@ use std::time::Duration;
 const OFTEN: u64 = 5_000;
 /// The same where timers are too slow for the interval.
 const VERY_OFTEN: u64 = 20_000;
-/// Below so many switches in a second of the clock they cost too little.
+/// Below this number of switches in a second of the clock, events cost too little.
 const BUSY: u64 = 500;
 /// One second in this many with an event, where that can show the place in the kernel, ...
 const SHARE: u64 = 8;
-/// ... and where events cost so much more.
+/// ... and where events cost that much more.
 const SMALL_SHARE: u64 = 32;
 
-/// What a thread did between two accounts of it.
+/// A thread's activity between two accounts of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Did {
     /// How long that was.
@@ -66,7 +66,7 @@ impl Did {
 /// Decides it, for the threads of a recording.
 #[derive(Debug)]
 pub struct Switching {
-    /// Switches in a second of CPU time from which on a thread has a timer; `None`: none has.
+    /// Switches in a second of CPU time from which on a thread has a timer; `None`: no thread has.
     often: Option<u64>,
     kernel_frames: bool,
     random: Random,

@@ -22,7 +22,7 @@ pub fn rename<R: Runtime>(chunk: &mut ChunkWriter, setup: &Setup<R>, sampler: &m
     }
 }
 
-/// What is known of a thread by now, as a constant.
+/// Writes the present data of a thread as a constant.
 pub fn write<R: Runtime>(
     chunk: &mut ChunkWriter,
     setup: &Setup<R>,

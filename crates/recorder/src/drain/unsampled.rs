@@ -7,7 +7,7 @@ use crate::registry::Registry;
 use crate::sys::process;
 use std::time::{Duration, Instant};
 
-/// Smaller amounts are not reported: reading the clocks of many threads one after the other is no
+/// Smaller amounts are not reported: reading the clocks of many threads one after the other is not
 /// more exact.
 const TOLD_MIN_NS: u64 = 1_000_000;
 
@@ -84,8 +84,8 @@ impl Unsampled {
     }
 }
 
-/// Divides what was out of reach into what may have been used in the last `ending_ns` of CPU time,
-/// and what was used before.
+/// Divides unsampled time into the part that may have been used in the last `ending_ns` of CPU
+/// time, and the part used before.
 fn in_two(all_ns: u64, ending_ns: u64) -> (Option<u64>, Option<u64>) {
     let some = |ns: u64| (ns > 0).then_some(ns);
     let ending_ns = all_ns.min(ending_ns);

@@ -32,8 +32,8 @@ impl VirtualNames {
         }
     }
 
-    /// The same of what a handler has copied: each byte is a code point, and there may be more of
-    /// them.
+    /// Like `tell`, for a name that a handler has copied: each byte is a code point, and there may
+    /// be more of them.
     pub fn tell_latin1(&mut self, key: u64, name: &[u8]) {
         let known = self.get(key);
         let is_cut = name.len() >= LOGICAL_NAME_MAX;

@@ -1,5 +1,5 @@
-//! The drainer's part of the wall-clock sampler: names stacks, and keeps them for the looks that
-//! see the same.
+//! The drainer's part of the wall-clock sampler: names stacks, and keeps them for later samples
+//! with the same stack.
 
 use super::sample::Sampler;
 use crate::looks::off::Off;
@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Stacks of a moment that have names already, at most.
+/// Maximum number of stacks of a moment that have names already.
 const NAMED_MAX: usize = 1024;
 
 /// A stack that is kept over flushes.
@@ -37,7 +37,7 @@ impl Kept {
 struct Walked {
     frames: Box<[Frame]>,
     kept: Kept,
-    /// Whether it was met since the last tidying.
+    /// Whether it was used since the last cleanup.
     is_used: bool,
 }
 
@@ -86,7 +86,7 @@ impl Places {
     }
 }
 
-/// What is known of threads that wait.
+/// Stacks of waiting threads.
 #[derive(Default)]
 pub struct WallDrain {
     notes: Notes,

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 /// A chunk whose constants take more memory than this is ended.
 const CHUNK_MEMORY_MAX: usize = 12 << 20;
 
-/// What is known of the runtime's waits, with the pools that the user told.
+/// The known waits of the runtime, with the user's pools.
 fn known<R: Runtime>(told: &[String]) -> Known {
     let mut known = Known::new(R::WAITS);
     for method in told {
@@ -68,9 +68,9 @@ pub struct Writer<'s, R: Runtime> {
     throttled: Throttled,
     chunk_began: Instant,
     described: bool,
-    /// How many processors could be used at the start, until a chunk says so.
+    /// Number of usable processors at the start, until a chunk contains it.
     processors_first: Option<usize>,
-    /// What is recorded in this chunk.
+    /// The events of this chunk.
     recorded: Now,
     /// Other events are recorded: the next chunk shall begin.
     renewed: bool,
@@ -78,7 +78,7 @@ pub struct Writer<'s, R: Runtime> {
     counters: CounterSnapshot,
     cpu_at_end: Option<(Duration, Duration)>,
     process_cpu: ProcessCpu,
-    /// CPU time that writing looks has taken.
+    /// CPU time of writing wall-clock samples.
     pub looks_cpu_ns: u64,
     walking_cpu: Duration,
 }
@@ -131,7 +131,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.cpu_at_end = Some(clocks.split);
     }
 
-    /// Writes what was sampled; `last` ends the recording.
+    /// Writes the samples so far; `last` ends the recording.
     pub fn flush(
         &mut self,
         sampler: &mut Sampler<'_, R>,
@@ -149,7 +149,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         sampler.walks.flush(&self.setup.stops, last);
         sampler.settle_stops(last);
-        // Slots go on filling while names are looked up.
+        // Slots still fill while names are looked up.
         self.write(sampler, true);
         if (last || self.is_over()) && !sampler.batch.is_empty() {
             // Samples taken in between are named by this chunk's names.
@@ -311,7 +311,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         });
     }
 
-    /// Looks at threads, with what they waited for.
+    /// Wall-clock samples, with the awaited objects.
     fn walls(
         &mut self,
         batch: &Batch,
@@ -368,7 +368,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Wall time of each cause so far, and how exact it is: for readers that do not add up looks.
+    /// Wall time of each cause so far, and its accuracy: for readers that do not add up samples.
     fn wall_sums(&mut self, is_over: bool) {
         let ticks = process::monotonic_ns();
         let told = self.wall_sums.told(ticks, is_over);
@@ -588,7 +588,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Appends what was written to the chunk since the last time, in which there is so much.
+    /// Appends the data written to the chunk since the last time, which contains `amount`.
     fn put(&mut self, amount: Amount) {
         let now = process::monotonic_ns();
         if let Some(gap) = self.output.untold() {
@@ -626,7 +626,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 
     fn rotate(&mut self, sampler: &mut Sampler<'_, R>) {
-        // What waits for room belongs before the next chunk.
+        // Data that waits for room belongs before the next chunk.
         if !self.is_over() || self.output.is_waiting() {
             return;
         }

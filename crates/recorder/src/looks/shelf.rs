@@ -1,4 +1,5 @@
-//! What the wall-clock sampler hands to the drainer: it names nothing and writes nothing itself.
+//! The queue from the wall-clock sampler to the drainer. The sampler names and writes nothing
+//! itself.
 //!
 //! Bounded. Notes that do not fit are counted with the time they stand for.
 
@@ -26,14 +27,14 @@ pub enum Note {
         thread: u64,
         /// See `dwell_wallclock::labels`.
         class: u8,
-        /// What was seen.
+        /// The sample.
         off: Off,
         /// The frames, in [`Notes::frames`].
         frames: Range<usize>,
         /// The owner of the object that it waits for.
         owner: Option<HasIt>,
     },
-    /// Looks at a thread that was where the last `Stack` says.
+    /// Samples of a thread that was where the last `Stack` shows.
     Run(Run),
     /// Time in which a thread waited for a processor, from the kernel's account. The time after a
     /// wake-up belongs to the last `Stack`, any other time to the thread's next sample of CPU
@@ -64,7 +65,7 @@ pub enum Note {
     Tick(Tick),
 }
 
-/// A thread that has what another one waits for.
+/// A thread that owns the object that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HasIt {
     /// The thread.
@@ -73,28 +74,28 @@ pub struct HasIt {
     pub frames: Range<usize>,
 }
 
-/// Looks that saw the same.
+/// Samples with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The thread.
     pub thread: u64,
     /// The place: the class of the `Stack` that it belongs to.
     pub class: u8,
-    /// What it worked for.
+    /// Its context.
     pub work: Option<Arc<Context>>,
-    /// The beginning of what the first look stands for.
+    /// The beginning of the time that the first sample stands for.
     pub since_ns: u64,
     /// The last one.
     pub until_ns: u64,
     /// How many.
     pub count: u32,
-    /// What they stand for.
+    /// Their weight.
     pub weight_ns: u64,
     /// As how many choices that is certain: see `dwell_wall::sums::choices`.
     pub choices: u64,
 }
 
-/// How many threads were looked at.
+/// Counts of the sampled threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
     /// When.
@@ -119,9 +120,9 @@ pub struct Tick {
     pub unmounted_looked: usize,
     /// Threads among them that could not be read clearly.
     pub unmounted_failed: usize,
-    /// Of the chosen platform threads, those known not to have run since their last look.
+    /// The chosen platform threads that are known not to have run since their last sample.
     pub followed: usize,
-    /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
+    /// The chosen platform threads for which the kernel's page showed whether they have run.
     pub by_page: u32,
     /// The chosen platform threads that have run and whose stack was taken from their fingerprint.
     pub by_sign: usize,
@@ -134,7 +135,7 @@ pub struct Notes {
     pub notes: Vec<Note>,
     /// Frames of all stacks.
     pub frames: Vec<Frame>,
-    /// Notes that did not fit, and what they stood for.
+    /// Notes that did not fit, and the time they stood for.
     pub lost: (u64, u64),
 }
 
@@ -222,7 +223,7 @@ impl Shelf {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sampler has used so much CPU time.
+    /// Sets the CPU time that the sampler has used.
     pub fn set_own_cpu_ns(&self, cpu_ns: u64) {
         self.own_cpu_ns.store(cpu_ns, Ordering::Relaxed);
     }
@@ -233,7 +234,7 @@ impl Shelf {
         self.own_cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// The drainer has spent so much on looks.
+    /// Adds CPU time that the drainer has spent on samples.
     pub fn add_drain_cpu_ns(&self, cpu_ns: u64) {
         self.drain_cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
     }

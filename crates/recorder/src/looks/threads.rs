@@ -13,11 +13,11 @@ pub enum Holder {
     Platform(u32),
     /// The thread that runs, or waits, on this platform thread.
     On(u32),
-    /// A logical thread, by its id, that is on none.
+    /// A logical thread, by its id, without a platform thread.
     Unmounted(u64),
 }
 
-/// So many are asked first.
+/// Number of threads that are asked first.
 const FOUND_MAX: usize = 16;
 
 /// Places of threads.
@@ -31,7 +31,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// None yet.
+    /// No threads yet.
     #[must_use]
     pub fn new(engine: &'static Engine) -> Threads {
         Threads {
@@ -83,7 +83,7 @@ impl Threads {
             .map(|(thread, place)| (*thread, *place))
     }
 
-    /// A thread has come.
+    /// Adds a thread that has begun.
     pub fn add(&mut self, thread: u64, place: u32) {
         self.by_managed.insert(thread, place);
     }
@@ -96,7 +96,8 @@ impl Threads {
         self.by_id.insert(id, place);
     }
 
-    /// A thread that has ended owns nothing; its place in the runtime may be another's by now.
+    /// Removes a thread that has ended: it owns nothing, and its place in the runtime may be
+    /// another's by now.
     pub fn forget(&mut self, thread: u64, id: u64, place: u32) {
         if self.by_managed.get(&thread) == Some(&place) {
             self.by_managed.remove(&thread);

@@ -1,5 +1,4 @@
-//! Logical threads that no platform thread runs: what a tick asks the runtime for, and what it
-//! finds.
+//! Logical threads that no platform thread runs: the input of a tick, and its results.
 
 use super::off::Off;
 use super::threads::Threads;
@@ -10,7 +9,7 @@ use dwell_walker::{Fault, Frame};
 pub struct Found {
     /// Number of threads without a platform thread, estimated from the chosen ones.
     pub estimated: f64,
-    /// How many were looked at.
+    /// How many were sampled.
     pub looked: usize,
     /// Threads among them that did not stand still, or could not be read.
     pub failed: usize,
@@ -35,7 +34,7 @@ pub struct Unmounted<'a, L, C> {
     pub at_ns: u64,
     /// Ids of logical threads that have run lately, as far as that was seen.
     pub ran: &'a [u64],
-    /// Takes what was seen.
+    /// Takes the samples.
     pub tell: &'a Tell<'a, L, C>,
 }
 
@@ -46,7 +45,7 @@ pub struct OffLogical<C> {
     pub id: u64,
     /// Its name; none if it is not known.
     pub name: Option<Box<str>>,
-    /// What it waits for.
+    /// The sample of its wait.
     pub off: Off,
     /// The part of that that another thread may own.
     pub claim: Option<C>,

@@ -39,16 +39,17 @@ pub struct Image {
     pub thread_context: Option<u64>,
     /// Reads `contents`, which stay where they are.
     table: Table,
-    /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
+    /// Made when the first function is looked up: it takes milliseconds for a runtime's own
+    /// library.
     symbols: OnceLock<SymbolIndex>,
-    /// The symbols of its separate debug file, which is looked for at the same time.
+    /// The symbols of its separate debug file, which is searched for at the same time.
     debug: OnceLock<Option<Symbols<'static>>>,
-    /// None of what has no file, or none that can be used.
+    /// `None` for an image without a file, or without a usable one.
     stamp: Option<Stamp>,
     /// Its segments.
     head: Option<Elf<'static>>,
-    /// Symbols and unwind sections, read when they are asked for first: most libraries are never
-    /// met, and large ones have tens of megabytes of these.
+    /// Symbols and unwind sections, read on first use: most libraries are never needed, and large
+    /// ones have tens of megabytes of these.
     contents: OnceLock<Option<MappedFile>>,
 }
 
@@ -73,9 +74,9 @@ impl Kept {
 }
 
 impl Image {
-    /// Reads a library from its file. A file that cannot be read, or is another one than is mapped,
-    /// gives an image without rows and names: its frames are then unwound by frame pointer and
-    /// shown as offsets. `header` is where what begins the file is mapped.
+    /// Reads a library from its file. A file that cannot be read, or is not the mapped one, gives
+    /// an image without rows and names. Its frames are then unwound by frame pointer and shown as
+    /// offsets. `header` is where the beginning of the file is mapped.
     #[must_use]
     pub fn load(key: FileKey, header: Option<Range<u64>>, tables: Tables) -> Image {
         let mut image = Image::empty(key);
@@ -130,7 +131,7 @@ impl Image {
         self.head = Some(elf.clone().without_contents());
     }
 
-    /// Whether there is a file, and it says what it said when it was read.
+    /// Whether there is a file, and it is unchanged since it was read.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.stamp.is_some() && !self.is_written()
@@ -251,8 +252,7 @@ mod tests {
         number(start)..number(end)
     }
 
-    /// A file that is truncated while its library is mapped costs names and rules, and nothing
-    /// else.
+    /// A file that is truncated while its library is mapped costs only names and rules.
     #[test]
     fn never_does_a_truncated_library_end_the_process() {
         let path = std::env::temp_dir().join(format!("dwell-cut-{}", std::process::id()));
@@ -359,7 +359,7 @@ mod tests {
             Some(String::from_utf8_lossy(symbol.name).into_owned())
         };
         assert_eq!(name().as_deref(), Some("hidden"));
-        // A debug file of another build, and none.
+        // A debug file of another build, and no debug file.
         assert!(build("abcdef0124", &whole));
         assert!(run("objcopy", &["--only-keep-debug", &whole, &debug]));
         assert_eq!(name(), None);

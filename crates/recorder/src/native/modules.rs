@@ -1,9 +1,9 @@
-//! Which library covers an address now, and whether that changed since the last look.
+//! Which library covers an address now, and whether that changed since the last update.
 //!
 //! Samples are walked some milliseconds after they were taken. When libraries were loaded or
-//! unloaded in between, an address may have belonged to another library: [`Modules::refresh`] keeps
-//! what the previous look said for the samples of that moment, and an address on which the two
-//! disagree is never attributed to either.
+//! unloaded in between, an address may have belonged to another library. [`Modules::refresh`]
+//! keeps the previous map for the samples of that moment. An address on which the two disagree is
+//! never attributed to either.
 
 use super::image::{FileKey, Image, display_name};
 use super::unwind_rules::Tables;
@@ -32,7 +32,7 @@ pub struct Place {
     pub offset: u32,
 }
 
-/// What is where at one moment: all that a walk needs, and safe to look at in a handler.
+/// The map at one moment: all data that a walk needs, safe to read in a handler.
 #[derive(Default)]
 pub struct CodeMap {
     spans: Vec<Span>,
@@ -42,8 +42,8 @@ pub struct CodeMap {
 /// Whether the library with this file name is the runtime's own.
 pub type IsOwn = fn(&str) -> bool;
 
-/// How the tables of libraries are made, and of which file names only [`Tables::AsMet`] all the
-/// same, because handlers do not ask for them.
+/// How the tables of libraries are made, and for which file names only [`Tables::AsMet`] is used
+/// in any case, because handlers do not ask for them.
 pub type TablesOf = (Tables, fn(&str) -> bool);
 
 /// The modules of the process.
@@ -103,15 +103,16 @@ impl Modules {
         modules
     }
 
-    /// Looks again if libraries came or went. Call before a batch of samples is walked; the samples
-    /// of this batch are then checked against the previous look, too. True if there is a new map.
+    /// Updates the map if libraries were loaded or unloaded. Call before a batch of samples is
+    /// walked; the samples of this batch are then checked against the previous map, too. True if
+    /// there is a new map.
     pub fn refresh(&mut self) -> bool {
         let generation = loader::generation();
         if generation == self.generation {
             self.previous = None;
             return false;
         }
-        // Loading alone cannot change what an address meant: it had no meaning before.
+        // Loading alone cannot change the meaning of an address: it had no meaning before.
         let unloaded = generation.subs != self.generation.subs;
         let before = std::mem::take(&mut self.map);
         self.generation = generation;
@@ -140,7 +141,7 @@ impl Modules {
         }
     }
 
-    /// What is where now.
+    /// The present map.
     #[must_use]
     pub fn map(&self) -> Arc<CodeMap> {
         Arc::clone(&self.map)
@@ -181,7 +182,7 @@ impl Modules {
             .map(|s| s.range.clone())
             .collect();
         self.map = Arc::new(map);
-        // What nothing refers to any more would keep its memory until the recording ends.
+        // An unreferenced image would keep its memory until the recording ends.
         self.images.retain(|_, image| Arc::strong_count(image) > 1);
     }
 
@@ -314,7 +315,7 @@ fn load(module: &maps::Module, key: FileKey, (tables, is_met): TablesOf) -> Imag
     }
 }
 
-/// A map of which what is asked for is read if need be. Not for handlers.
+/// A map that reads the requested parts on demand. Not for handlers.
 pub struct Read<'a>(pub &'a CodeMap);
 
 impl NativeCode for Read<'_> {
@@ -359,8 +360,8 @@ mod tests {
             modules.map().rule_read(pc),
             Some(Rule::Sp { .. } | Rule::Fp { .. })
         ));
-        // Walks that begin in a handler of ours go on in what was interrupted. As a return address
-        // the restorer is looked up where it begins or one byte before.
+        // Walks that begin in a handler of ours continue in the interrupted code. As a return
+        // address the restorer is looked up where it begins or one byte before.
         let restorer = dwell_signal::restorer() as u64;
         for pc in [restorer, restorer - 1] {
             assert_eq!(modules.map().rule_read(pc), Some(Rule::SignalFrame));

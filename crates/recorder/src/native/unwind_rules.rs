@@ -1,5 +1,5 @@
-//! The unwind rules of one library: looked up one by one in the file's own tables, or compiled as a
-//! whole where these are not as linkers write them.
+//! The unwind rules of one library: looked up one by one in the file's own tables, or compiled as
+//! a whole if the tables are not in the form that linkers write.
 //!
 //! Compiling takes long (milliseconds for a C library, tens of them and megabytes for a runtime's
 //! own), and few functions are ever met. Results are cached, because stacks repeat. Must not open
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Tables {
     /// At once: handlers use them.
     ForHandlers,
-    /// When one is met: they are asked by threads of ours only.
+    /// On first use: only threads of ours ask for rules.
     AsMet,
 }
 
@@ -121,7 +121,7 @@ impl Table {
         self.0.get_or_init(|| Rules::of(elf));
     }
 
-    /// The rule at `offset` if the table is ready; else nothing is known. Safe in a handler.
+    /// The rule at `offset` if the table is ready; otherwise no rule is known. Safe in a handler.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
         self.0.get().map_or(Rule::Gap, |rules| rules.rule(offset))
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// For each page of addresses, how many rows begin before it.
+/// The number of rows that begin before each page of addresses.
 fn pages(rows: &[Row]) -> Box<[u32]> {
     let last = rows.last().map_or(0, |row| row.offset);
     let mut begun = 0;

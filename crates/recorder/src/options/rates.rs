@@ -1,4 +1,4 @@
-//! Options that say how many samples there are to be in a second: `200`, or `200/s`.
+//! Options for a number of samples in a second: `200`, or `200/s`.
 
 use super::{OptionError, refuse, shown};
 
@@ -8,7 +8,7 @@ pub const RATE: std::ops::RangeInclusive<u64> = 1..=100_000;
 /// us.
 pub const MAX_RATE: u64 = 500;
 
-/// What is wanted.
+/// A wanted rate.
 pub fn wanted(value: &str) -> Result<u64, OptionError> {
     match number(value) {
         Some(rate) if RATE.contains(&rate) => Ok(rate),

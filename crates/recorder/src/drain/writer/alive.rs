@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 use dwell_jfr::writer::{AllocationSample, Event, LiveObject, StackId, ThreadId};
 
 impl<R: Runtime> Writer<'_, R> {
-    /// Objects that are still there, and what is to be said of all.
+    /// Surviving objects, and the figures for all.
     pub(super) fn alive(
         &mut self,
         batch: &Batch,
@@ -57,7 +57,7 @@ impl<R: Runtime> Writer<'_, R> {
         }
     }
 
-    /// The thread that has allocated an object, by the name that it had if it is gone.
+    /// The thread that has allocated an object, under its last name if it has exited.
     fn allocator(&mut self, alive: &PendingAlive, sampler: &Sampler<'_, R>) -> ThreadId {
         let key = alive.of.thread;
         if let Some(known) = self.chunk.thread_id(key) {

@@ -45,7 +45,7 @@ impl<R: Runtime> Writer<'_, R> {
         }
     }
 
-    /// Where the owner was, as one of those waits that asked says it.
+    /// The owner's stack in one of the waits that asked for it.
     fn owner_of_wait(
         &mut self,
         pending: &PendingWait,
