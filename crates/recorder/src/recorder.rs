@@ -39,7 +39,7 @@ pub struct Recorder<R: Runtime> {
 /// The last recording.
 #[derive(Default)]
 struct Last {
-    /// What `status` says of it.
+    /// The `status` of it.
     status: Option<String>,
     /// It has reached a limit, and no `stop` has followed yet.
     is_unstopped: bool,
@@ -66,7 +66,7 @@ pub struct Seen {
     pub starts: bool,
 }
 
-/// Nothing is being recorded in a process that is called so.
+/// The message for a process without a recording; `process` is its name.
 #[must_use]
 pub fn not_recording(process: &str) -> String {
     format!("nothing is being recorded in this {process}; use 'dwell start' or 'dwell record'")
@@ -276,7 +276,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Makes what was recorded so far readable.
+    /// Makes the recording so far readable.
     ///
     /// # Errors
     /// One line for the user.
@@ -386,7 +386,7 @@ impl<R: Runtime> Recorder<R> {
         self.engine.end(record);
     }
 
-    /// A pause of the collector begins. Code and methods may be gone after it: the samples taken in
+    /// A pause of the collector begins. Code and methods may be freed in it: the samples taken in
     /// them are walked now.
     pub fn pause_begins(&self) {
         self.stretches.pauses.begin(process::monotonic_ns());
@@ -417,8 +417,7 @@ fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<
     }
 }
 
-/// Walks are written into a folder that is there, as recordings are: none is made where a path is
-/// misspelt.
+/// Walks are written into an existing folder, as recordings are: none is made for a misspelt path.
 fn check_freeze(options: &Options) -> Result<(), String> {
     let Some(dir) = &options.freeze else {
         return Ok(());

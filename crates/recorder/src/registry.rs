@@ -22,8 +22,8 @@ struct Inner {
     by_tid: HashMap<i32, Entry>,
     /// CPU time, within the sampled part of their lives, of threads that have ended.
     ended_ns: u64,
-    /// Threads that ended as managed ones, with their CPU time: some go on as native ones, and may
-    /// come back (the first one may, to end the process).
+    /// Threads that ended as managed ones, with their CPU time. Some continue as native ones, and
+    /// may come back (the first one may, to end the process).
     left: HashMap<i32, u64>,
     /// When the recording began, if one runs.
     began: Option<Instant>,
@@ -62,7 +62,7 @@ pub struct Registry(Mutex<Inner>);
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The data is consistent after every statement, so a panic elsewhere spoils nothing.
+        // The data is consistent after every statement, so a panic elsewhere does no harm.
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -160,8 +160,8 @@ impl Registry {
         records.find(|record| is_it(record))
     }
 
-    /// Takes out a thread that ends, having used `cpu_ns`, of which its samples stand for what was
-    /// used up to `sampled_to`, or for nothing.
+    /// Removes a thread that ends after `cpu_ns` of CPU time. Its samples stand for the time used
+    /// up to `sampled_to`, or for no time.
     pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {
         let mut inner = self.lock();
         let entry = inner.by_tid.remove(&tid)?;
@@ -213,7 +213,7 @@ impl Registry {
         self.lock().changed = None;
     }
 
-    /// Takes the places of records that began or ended since this was asked last.
+    /// Takes the places of records that began or ended since the last call.
     #[must_use]
     pub fn take_changed(&self) -> Vec<u32> {
         let mut inner = self.lock();
@@ -230,7 +230,7 @@ impl Registry {
         self.lock().by_tid.len()
     }
 
-    /// Whether there are none.
+    /// Whether the registry is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

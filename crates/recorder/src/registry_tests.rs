@@ -15,7 +15,7 @@ fn burn(time: Duration) {
     }
 }
 
-/// What the registry makes of the calling thread, found by a look at all threads.
+/// Whether the registry takes the calling thread for a newborn one, when the census finds it.
 fn is_newborn(registry: &Registry) -> bool {
     let mut found = None;
     registry.add_if_new(process::own_tid(), true, |newborn| {

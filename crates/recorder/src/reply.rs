@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Writes the reply to `path`. A symbolic link is refused: the directory may be anybody's.
+/// Writes the reply to `path`. A symbolic link is refused: other users may write to the directory.
 ///
 /// # Errors
 /// Any error of opening or writing.

@@ -35,14 +35,14 @@ pub struct Session<R: Runtime> {
 /// The drainer has this long to write the remaining samples.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a recording goes.
+/// The path of a recording.
 #[must_use]
 pub fn target_path(options: &Options) -> PathBuf {
     let file = expand(&options.file, std::process::id(), &process::timestamp());
     PathBuf::from(file)
 }
 
-/// What a drainer works with.
+/// A drainer's parts.
 struct Work<R: Runtime> {
     setup: Arc<Setup<R>>,
     orders: Arc<Orders>,
@@ -106,16 +106,17 @@ fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
             work.run();
         }
     })?;
-    // It has its name then, by which a look at all threads knows it.
+    // It has its name by then, by which the census recognises it.
     let _ = is_ready.recv();
     Ok((give, thread))
 }
 
 impl<R: Runtime> Session<R> {
-    /// Begins a recording: what can fail first, then `begin`, then the signals and the drainer.
+    /// Begins a recording: first the steps that can fail, then `begin`, then the signals and the
+    /// drainer.
     ///
     /// # Errors
-    /// One line for the user; nothing has begun then.
+    /// One line for the user; the recording has not begun then.
     pub fn start(
         mut setup: Setup<R>,
         path: PathBuf,
@@ -185,7 +186,7 @@ impl<R: Runtime> Session<R> {
         self.orders.is_over()
     }
 
-    /// The command that asked for it is still there.
+    /// The command that asked for it still runs.
     pub fn renew(&self) {
         self.progress.limits.renew();
     }
@@ -206,16 +207,16 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Records other events from now on, asked for by `text`, in a new chunk; false if what came
-    /// before could not be written in time.
+    /// Records other events from now on, requested by `text`, in a new chunk; false if earlier
+    /// data could not be written in time.
     #[must_use]
     pub fn change(&self, events: Events, text: &str) -> bool {
         (self.setup.switched).set(events, text, process::monotonic_ns());
         self.orders.give(Order::RENEW, STOP_TIMEOUT)
     }
 
-    /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
-    /// only where collections have cost samples; see [`Patience`].
+    /// Makes the drainer drain the samples so far at once: a collection begins. Waits for it only
+    /// if collections have cost samples; see [`Patience`].
     pub fn hurry(&self) {
         let now_ns = process::monotonic_ns();
         let patience = &self.progress.patience;
@@ -230,7 +231,7 @@ impl<R: Runtime> Session<R> {
     pub fn stop(&mut self) -> bool {
         // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
-        // The drainer may come to it late; what is sampled until then would make it later still.
+        // The drainer may handle this late; further samples would make it later still.
         self.setup.end_sampling();
         let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, STOP_TIMEOUT);
         if in_time && let Some(drainer) = self.drainer.take() {
@@ -330,7 +331,7 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// What the recording costs, as `key=value` lines.
+    /// The cost of the recording, as `key=value` lines.
     fn own_cost(&self) -> String {
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let handler = histogram::since(&now.handler_ns, &before.handler_ns);
@@ -401,7 +402,7 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Waits for monitors, as `key=value` lines; none if these were never told.
+    /// Waits for monitors, as `key=value` lines; empty if the runtime never reported them.
     fn waits(&self) -> String {
         let asked = self.setup.switched.get().lock.interval;
         if asked == 0 {
@@ -448,7 +449,7 @@ impl<R: Runtime> Session<R> {
     }
 }
 
-/// Why samples are missing or other than asked for, as `key=value` lines: causes that there were.
+/// Why samples are missing or not as requested, as `key=value` lines of the causes seen.
 fn dropped(count: impl Fn(Cause) -> u64) -> String {
     let all = DROPS.iter().map(|(name, cause)| (name, count(*cause)));
     let lines = all.filter(|(_, dropped)| *dropped > 0);

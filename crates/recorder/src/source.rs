@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Makes the engine that is asked for, or the best there is.
+    /// Makes the requested engine, or the best available one.
     ///
     /// # Errors
     /// One line for the user.

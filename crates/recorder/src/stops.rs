@@ -16,13 +16,13 @@ pub const SHORT_NS: u64 = 1_000_000;
 pub struct LateThread {
     /// Its key.
     pub thread: u64,
-    /// What it did.
+    /// Its activity.
     pub state: &'static str,
     /// When it arrived.
     pub until_ns: u64,
     /// Its part of the time.
     pub held_ns: u64,
-    /// Whether it was asked for its stack.
+    /// Whether its stack was requested.
     pub asked: bool,
 }
 
@@ -31,9 +31,9 @@ pub struct LateThread {
 pub struct Stop {
     /// Its number.
     pub id: u64,
-    /// What for.
+    /// The operation that it is for.
     pub operation: String,
-    /// When it was asked for.
+    /// When it was requested.
     pub began_ns: u64,
     /// Until all had arrived.
     pub reaching_ns: u64,
@@ -80,7 +80,7 @@ struct Kept {
 }
 
 impl Shelf {
-    /// The watcher has used so much CPU time.
+    /// Sets the CPU time that the watcher has used.
     pub fn set_cpu_ns(&self, cpu_ns: u64) {
         self.cpu_ns.store(cpu_ns, Ordering::Relaxed);
     }
@@ -91,12 +91,13 @@ impl Shelf {
         self.cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// A stop that was asked for then will come, however long that takes; or none will.
+    /// Announces a stop that was requested at this time and is still to come, however long that
+    /// takes; `None`: no stop.
     pub fn set_open(&self, began_ns: Option<u64>) {
         self.open_ns.store(began_ns.unwrap_or(0), Ordering::SeqCst);
     }
 
-    /// When a stop was asked for that is still to come.
+    /// When a stop was requested that is still to come.
     #[must_use]
     pub fn open_ns(&self) -> Option<u64> {
         Some(self.open_ns.load(Ordering::SeqCst)).filter(|began_ns| *began_ns != 0)

@@ -41,8 +41,8 @@ pub struct Pause {
     pub ended_ns: u64,
 }
 
-/// Pauses since the last flush: a ring that the runtime writes and the drainer reads, neither of
-/// which ever waits for the other.
+/// Pauses since the last flush: a ring that the runtime writes and the drainer reads. Neither
+/// waits for the other.
 #[derive(Debug)]
 pub struct Pauses {
     /// When the current one began; 0: none lasts.

@@ -4,7 +4,7 @@
 use crate::chosen::Events;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Some of what is recorded: since when, and for how long.
+/// One of the events: since when it is recorded, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     /// The interval, in its own unit: that of last time, if it is off; 0: it was never on.
@@ -56,7 +56,7 @@ impl Stretch {
 /// The present events, and the earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
-    /// What is recorded now.
+    /// The present events.
     pub events: Events,
     /// Allocations, by their interval in bytes.
     pub alloc: Stretch,
@@ -64,7 +64,7 @@ pub struct Now {
     pub alive: Stretch,
     /// Waits for monitors, by their interval in nanoseconds.
     pub lock: Stretch,
-    /// What was asked for, in words, one change after the other.
+    /// The requests, in words, one after the other.
     pub text: String,
 }
 
@@ -76,7 +76,7 @@ pub struct Switched {
 }
 
 impl Switched {
-    /// A recording that begins so, asked for by `text`.
+    /// A recording with these events at its start, requested by `text`.
     #[must_use]
     pub fn new(events: Events, text: &str, now_ns: u64) -> Switched {
         let switched = Switched::default();
@@ -105,19 +105,19 @@ impl Switched {
         now.text += &words.join(",");
     }
 
-    /// What was so when the recording began.
+    /// The state when the recording began.
     #[must_use]
     pub fn first(&self) -> &Now {
         &self.first
     }
 
-    /// What is so now.
+    /// The present state.
     #[must_use]
     pub fn get(&self) -> Now {
         self.now().clone()
     }
 
-    /// What is recorded now.
+    /// The present events.
     #[must_use]
     pub fn events(&self) -> Events {
         self.now().events

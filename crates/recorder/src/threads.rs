@@ -16,11 +16,11 @@ pub const NOBODY_KEY: u64 = 0;
 pub struct ThreadName {
     /// Kernel id.
     pub tid: i32,
-    /// Name the kernel knows it by, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub comm: String,
     /// Name that the runtime knows it by, if it does.
     pub name: Option<String>,
-    /// The runtime's id; 0 if it is none of the runtime's threads.
+    /// The runtime's id; 0 if it is not a thread of the runtime.
     pub id: i64,
     /// Name of its group.
     pub group: Option<String>,
@@ -29,7 +29,7 @@ pub struct ThreadName {
 /// Maximum number of renamed threads; further ones are written with their earlier names.
 const RENAMED_MAX: usize = 1 << 16;
 
-/// All threads met, by a key that is never used again.
+/// All threads seen, by a key that is never used again.
 pub struct ThreadTable {
     next: AtomicU64,
     salt: u64,
@@ -74,14 +74,14 @@ impl ThreadTable {
         key.wrapping_add(self.salt)
     }
 
-    /// Replaces what is known of a thread.
+    /// Replaces the data of a thread.
     pub fn set(&self, key: u64, name: ThreadName) {
         if let Ok(mut names) = self.names.lock() {
             names.by_key.insert(key, Arc::new(name));
         }
     }
 
-    /// What is known of a thread.
+    /// The data of a thread.
     #[must_use]
     pub fn get(&self, key: u64) -> Option<Arc<ThreadName>> {
         self.names.lock().ok()?.by_key.get(&key).cloned()
@@ -113,7 +113,7 @@ impl ThreadTable {
         }
     }
 
-    /// Threads that were renamed since this was asked last.
+    /// Threads that were renamed since the last call.
     #[must_use]
     pub fn take_renamed(&self) -> Vec<u64> {
         let names = self.names.lock();

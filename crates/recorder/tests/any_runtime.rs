@@ -1,4 +1,4 @@
-//! A recording of a runtime that is none: the boundary is all that a recorder needs.
+//! A recording of a test runtime: a recorder needs only the boundary.
 
 mod mock;
 
@@ -170,7 +170,7 @@ fn any_runtime_is_recorded_through_the_boundary() {
     assert_eq!(about.text("jvmVersion"), Some("1.2"));
 }
 
-/// The waiter waits for what the holder has.
+/// The waiter waits for an object that the holder owns.
 fn waits(view: &View) {
     let (mut sum_ns, mut seen) = (0, 0);
     for sample in view.samples("waiter", SampleKind::Wall) {
@@ -183,7 +183,7 @@ fn waits(view: &View) {
         assert_eq!(view.0.text(wall.detail), Some("mock.Lock"));
         let owner = &view.0.threads[wall.owner.unwrap() as usize];
         assert_eq!(owner.java_name.as_deref(), Some("holder"));
-        // None while it runs.
+        // No stack while it runs.
         if let Some(stack) = wall.owner_stack {
             let frame = &view.0.stacks.get(stack).unwrap().frames[0];
             assert_eq!(&*view.0.method(frame).unwrap().name, "hold");

@@ -1,4 +1,4 @@
-//! Sampling ends where a recording is asked to end, however late its drainer comes to it.
+//! Sampling ends when the end of a recording is requested, however late its drainer handles that.
 
 mod mock;
 

@@ -1,4 +1,4 @@
-//! Fills a slot: registers, stack, anchor, kernel chain, and what the agent's hook adds.
+//! Fills a slot: registers, stack, anchor, kernel chain, and the additions of the agent's hook.
 //!
 //! Every read of memory is fault-tolerant, also of the thread's own stack: its assumed end may be
 //! wrong.
@@ -21,9 +21,9 @@ use dwell_walker::{Failure, Frame, Memory};
 
 /// Bytes copied of a stack whose end is not known.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
-/// Room kept for what the agent's hook copies from the heap.
+/// Room reserved for copies from the heap by the agent's hook.
 const CHUNK_BYTES: usize = 8 << 10;
-/// Stacks of which only the end is known are believed up to this size.
+/// Maximum plausible size of a stack of which only the end is known.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 
 /// The reason for a snapshot, and its time.
@@ -37,7 +37,7 @@ pub(crate) struct Moment {
     pub wait: Wait,
 }
 
-/// What became of a sample.
+/// The outcome of a sample.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Published {
     /// Whether the drainer will see it.
@@ -261,7 +261,7 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     if copy {
         copy_stack(engine, &mut slot, &subject.stack);
     } else {
-        // Nothing governs the stack's addresses: they are read as they are by then.
+        // No region covers the stack's addresses: they are read live.
         slot.header().stack_lo = 0;
     }
     call_extra(engine, subject.record, &mut slot, copy);
@@ -313,7 +313,7 @@ fn walk_here(engine: &Engine, mut slot: OwnedSlot) -> Option<OwnedSlot> {
     Some(slot)
 }
 
-/// All that a slot says of the thread, apart from its stack and what hooks add.
+/// All data of the thread in a slot, apart from its stack and the additions of hooks.
 #[inline]
 fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     let (record, moment) = (subject.record, subject.moment);
@@ -395,7 +395,7 @@ struct StackRange {
 }
 
 impl StackRange {
-    /// Nothing is copied.
+    /// No copy.
     const NONE: StackRange = StackRange {
         lo: 0,
         hi: 0,
@@ -498,7 +498,7 @@ fn anchor(engine: &Engine, managed_thread: u64) -> Option<(u64, u64, u64)> {
     Some((field(sp)?, field(pc)?, field(fp)?))
 }
 
-/// Whether what signals the thread does so also for its time in the kernel.
+/// Whether the source of the thread's signals also counts its time in the kernel.
 #[inline]
 fn may_be_in_kernel(engine: &Engine, record: &ThreadRecord) -> bool {
     record.engine.load(Ordering::Relaxed) != PERF || engine.sees_kernel()
@@ -558,7 +558,7 @@ fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     });
 }
 
-// Whether the thread has what is asked for is read while it stands still: it cannot give it up.
+// The claim is checked while the thread stands still: it cannot give the object up.
 #[inline(never)]
 fn call_claim(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let hook = engine.claim.load(Ordering::Acquire);

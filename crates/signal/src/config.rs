@@ -48,8 +48,8 @@ pub struct Config<'a> {
     pub blocked: u64,
 }
 
-/// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only what is
-/// copied takes memory, and slots used last are used first.
+/// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only copied bytes
+/// take memory, and slots used last are used first.
 pub const DEFAULT_CLASSES: [ClassSpec; 5] = [
     ClassSpec {
         capacity_bytes: 24 << 10,

@@ -1,4 +1,4 @@
-//! Counters by cause and the histogram of handler times: nothing is lost silently.
+//! Counters by cause and the histogram of handler times: each loss is counted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -170,7 +170,7 @@ impl Counters {
         counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// A handler took `ns`, in `waited_ns` of which it waited to be walked.
+    /// Adds a handler that took `ns`, of which it waited `waited_ns` to be walked.
     #[inline]
     pub(crate) fn handler_took(&self, ns: u64, waited_ns: u64) {
         if let Some(counter) = self.handler_ns.get(bucket_of(ns)) {
@@ -194,7 +194,7 @@ impl Counters {
         self.lost_ns.fetch_add(weight_ns, Ordering::Relaxed);
     }
 
-    /// An allocation that stands for so many bytes was published, or found no slot.
+    /// Adds an allocation with this weight in bytes that was published, or found no slot.
     pub(crate) fn allocated(&self, bytes: u64, published: bool) {
         let (cause, sum) = match published {
             true => (Cause::Allocation, &self.allocated_bytes),
@@ -204,7 +204,7 @@ impl Counters {
         sum.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A wait that stands for so much time was published, or found no slot.
+    /// Adds a wait with this weight in ns that was published, or found no slot.
     pub(crate) fn wait(&self, ns: u64, published: bool) {
         let (cause, sum) = match published {
             true => (Cause::Wait, &self.blocked_ns),

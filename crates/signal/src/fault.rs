@@ -156,7 +156,7 @@ pub fn is_installed() -> bool {
     INSTALLED.load(Ordering::Acquire)
 }
 
-/// Installs the handlers in front of those that are there, once.
+/// Installs the handlers in front of the present ones, once.
 ///
 /// # Errors
 /// The kernel's error, which for these signals means a sandbox that forbids `rt_sigaction`.
@@ -183,9 +183,9 @@ pub fn install_fault_handler() -> Result<(), Errno> {
     }
 }
 
-/// Lets faults of the calling thread reach the handlers, which a thread that blocks SIGSEGV or
-/// SIGBUS must do before it loads anything that may fault: the kernel ends a process that faults
-/// with the signal blocked. (The sampling handler does it for itself.)
+/// Lets faults of the calling thread reach the handlers. A thread that blocks SIGSEGV or SIGBUS
+/// must call it before any load that may fault: the kernel ends a process that faults with the
+/// signal blocked. (The sampling handler does it for itself.)
 pub fn allow_faults_here() {
     sys::unblock(sys::FAULT_SIGNALS);
 }

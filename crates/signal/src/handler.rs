@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering;
 
 /// `si_code` of a signal that a file descriptor's readiness caused: `POLL_IN` to `POLL_HUP`.
 const POLL_CODES: core::ops::RangeInclusive<i32> = 1..=6;
-/// The one among them that says that a perf event has sent all it may, and is disabled.
+/// The code of a perf event that has sent as many signals as it may, and is disabled.
 const POLL_HUP: i32 = 6;
 /// `si_code` of a POSIX timer's signal.
 const SI_TIMER: i32 = -2;
@@ -62,8 +62,8 @@ pub extern "C" fn dwell_sample_handler(
     engine.in_flight.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// The handler of SIGIO, installed where there was none: the queue of signals is full. The thread
-/// stays silent until `Engine::tend` arms it again.
+/// The handler of SIGIO, installed if there was none: the queue of signals is full. The thread
+/// gets no signals until `Engine::tend` arms it again.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_queue_full_handler(
     _signal: i32,
@@ -108,8 +108,8 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
     )
 }
 
-/// Whether the record is that of the thread that runs. Threads that live have different bases of
-/// their thread-local storage, so the kernel has to be asked once only. (It is a register here: the
+/// Whether the record is that of the running thread. Live threads have different bases of their
+/// thread-local storage, so the kernel has to be asked only once. (It is a register here: the
 /// thread may block the signals of faults.)
 #[inline]
 fn is_here(engine: &Engine, record: &ThreadRecord) -> bool {
@@ -214,15 +214,15 @@ fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
         && cpu_ns.saturating_add(SLACK_NS) < inner.spared_until_ns
 }
 
-/// The thread's CPU time now, or nearly so. After a handler that took long, the thread gets as much
-/// time for itself before the next one. Else a thread with a deep stack and a short interval would
-/// do nothing but handle signals. Its points are not lost, but taken together.
+/// The thread's CPU time now, or nearly so. After a long handler, the thread gets as much time for
+/// itself before the next one. Otherwise a thread with a deep stack and a short interval would
+/// only handle signals. Its points are not lost, but taken together.
 #[inline]
 fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
     /// Shorter handlers take only a small part of the shortest interval.
     const LONG_NS: u64 = 10_000;
-    /// Where the next point is so many times as far away, the thread has that time, and need not be
-    /// asked how much of its CPU time the handler has used: no more than has passed.
+    /// If the next point is this many times as far away, the thread has that time. The CPU time of
+    /// the handler need not be read then: it is no more than the elapsed time.
     const FAR: u64 = EARLY_PART;
     if took_ns < LONG_NS {
         return cpu_ns;

@@ -1,5 +1,5 @@
-//! What the agent adds to a snapshot: the hooks' types, and the snapshot in the making as they see
-//! it. Knows no engine, and not when a hook is called: that is `capture`'s.
+//! The agent's additions to a snapshot: the hooks' types, and the unfinished snapshot as they see
+//! it. Knows no engine, and not when a hook is called: that is the task of `capture`.
 
 use crate::arch;
 use crate::load::Live;
@@ -84,7 +84,7 @@ impl Capture<'_> {
         self.slot.header().request = request;
     }
 
-    /// Notes what the thread works for.
+    /// Notes the thread's context.
     #[inline]
     pub fn set_context(&mut self, context: &Context) {
         self.slot.header().context = *context;
@@ -100,10 +100,10 @@ impl Capture<'_> {
         self.slot.header().logical_name_len = copied as u8;
     }
 
-    /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;
-    /// returns how many bytes that was. What did not fit cannot be read by the walk: the live bytes
-    /// belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits until it has
-    /// been walked, only the range's address is kept.
+    /// Copies one range of heap (a continuation's chunk) behind the present data, as much as fits.
+    /// Returns how many bytes were copied. The walk cannot read the part that did not fit: the
+    /// live bytes belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits
+    /// until it has been walked, only the range's address is kept.
     #[inline]
     pub fn copy_chunk(&mut self, addr: u64, len: u32) -> usize {
         let number = self.slot.header().chunks_len as usize;
@@ -137,7 +137,7 @@ impl Capture<'_> {
     /// Moves to a slot with room for `more` bytes, if there is one.
     #[inline]
     fn grow(&mut self, more: usize) {
-        // Aligning what is added takes less than 16 bytes.
+        // Alignment takes less than 16 bytes.
         let needed = self
             .slot
             .header()

@@ -7,8 +7,8 @@
 //! `memcpy`. The task `xtask handler-graph` proves it on the built library. This crate knows no
 //! runtime: from a runtime's structures it copies only the words that the agent has configured.
 //!
-//! Read next: [`handler`] (what happens in a signal), [`engine`] (the API), [`plan`] (why the sum
-//! of weights is the CPU time).
+//! Read next: [`handler`] (the steps in a signal), [`engine`] (the API), [`plan`] (why the sum of
+//! weights is the CPU time).
 #![no_std]
 #![cfg_attr(
     not(test),

@@ -6,8 +6,8 @@
 //! offered slots at once and works through them in the order in which they were offered, so that
 //! one wake-up serves many threads when processors are scarce.
 //!
-//! While a thread waits it may hold any lock of the process, `malloc`'s for one. So what the
-//! walking thread does is bound by the rules for handlers, and `xtask handler-graph` checks it.
+//! While a thread waits it may hold any lock of the process, `malloc`'s for one. So the walking
+//! thread follows the rules for handlers, and `xtask handler-graph` checks it.
 //!
 //! A slot's `handoff` shows its holder: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of
 //! the first two when the handler gave up. A slot that is `LEFT` belongs to the walking thread.
@@ -67,7 +67,7 @@ impl Pause {
         self.server.load(Ordering::Relaxed)
     }
 
-    /// Offers `slot` to the walking thread and waits. Also says for how long, in ns.
+    /// Offers `slot` to the walking thread and waits. Also returns the time waited, in ns.
     #[inline]
     pub(crate) fn offer(&self, pool: &SlotPool, mut slot: OwnedSlot) -> (Offer, u64) {
         let begin_ns = sys::monotonic_ns();
@@ -102,7 +102,7 @@ impl Pause {
                 continue;
             }
             self.asleep.store(true, Ordering::SeqCst);
-            // An offer after the look above has changed the word, so this does not sleep then.
+            // An offer after the check above has changed the word, so this does not sleep then.
             sys::futex_wait(&self.offers, offers, SLEEP_MAX_NS);
             self.asleep.store(false, Ordering::SeqCst);
         }
@@ -119,7 +119,7 @@ impl Pause {
     }
 }
 
-/// What came of an offer.
+/// The outcome of an offer.
 pub(crate) enum Offer {
     /// The slot has been walked.
     Walked(OwnedSlot),

@@ -24,9 +24,9 @@
 //!
 //! Pure arithmetic: no clock, no memory but its own.
 
-/// The shortest time between two wake-ups. The kernel's shortest perf period is 10 us, but where an
-/// interrupt takes longer than that, as on a busy host of virtual machines, the next one is due
-/// before the thread has done anything, and so on for ever.
+/// The shortest time between two wake-ups. The kernel's shortest perf period is 10 us, but an
+/// interrupt may take longer than that, as on a busy host of virtual machines. Then the next one
+/// is due before the thread has done anything, and so on for ever.
 pub const GAP_MIN_NS: u64 = 50_000;
 
 /// The length of a block, but for those that the next one limits.
@@ -39,7 +39,7 @@ const BLOCK_WINDOWS_MAX: u64 = 64;
 /// With fewer windows to a block, setting a timer for each point costs little more.
 const BLOCK_WINDOWS_MIN: u64 = 4;
 
-/// The shortest window of a block: events that leave out the kernel cannot go off more often.
+/// The shortest window of a block: events that leave out the kernel cannot overflow more often.
 const WIDTH_MIN_NS: u64 = 100_000;
 
 /// How much earlier than its point a sample may be taken in blocks, as a part of the window: the
@@ -72,7 +72,7 @@ pub struct Plan {
     woken_ns: u64,
 }
 
-/// What a plan says at a wake-up.
+/// A plan's decision at a wake-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     /// Points that are due now.
@@ -122,13 +122,13 @@ pub const fn longest_ns(interval_ns: u64) -> u64 {
     widths_ns(interval_ns).1
 }
 
-/// The place in windows of `width_ns` for a block that begins `left_ns` from now, of which nothing
-/// is known but that it is uniform in the `old_ns` of the window before: if possible the place
-/// that makes the first point come `width_ns` from now, as the timer's period will be.
+/// The place in windows of `width_ns` for a block that begins `left_ns` from now. The present
+/// place is only known to be uniform in the `old_ns` of the window before. If possible it is the
+/// place that makes the first point come `width_ns` from now, as the timer's period will be.
 ///
-/// It is uniform. `width_ns - left_ns` is, on the part of the new window that it can reach: the
-/// last `old_ns`. If the new window is the longer one, what is in front of them is taken as often
-/// as it deserves; if it is shorter, what would lie in front of it is drawn again.
+/// It is uniform. `width_ns - left_ns` is uniform on the part of the new window that it can reach:
+/// the last `old_ns`. If the new window is longer, the part in front of them is taken as often as
+/// it deserves. If it is shorter, places in front of it are drawn again.
 #[inline]
 const fn following(left_ns: u64, old_ns: u64, width_ns: u64, random: u64) -> u64 {
     let drawn_ns = below(random, width_ns);
@@ -179,7 +179,7 @@ impl Plan {
         }
     }
 
-    /// How long the windows are now: after so much CPU time a timer goes off that is in step.
+    /// The present length of the windows: the period, in CPU time, of a timer that is in step.
     #[inline]
     #[must_use]
     pub const fn width_ns(&self) -> u64 {
@@ -221,7 +221,7 @@ impl Plan {
             .saturating_add(window.saturating_mul(self.width_ns))
     }
 
-    /// Goes on to a later window of the block.
+    /// Continues with a later window of the block.
     #[inline]
     const fn go_to(&mut self, window: u64) {
         let passed = window.wrapping_sub(self.window);
@@ -298,9 +298,9 @@ impl Plan {
                 self.go_to(passed);
             }
             // The current window's point may be past as well; the next window's cannot be. A timer
-            // that is in step has been set to some point once; if its time is a little longer or
-            // shorter than that of the thread's clock, it strays from there, and wherever it goes
-            // off in a window is as good.
+            // that is in step has been set to some point once. If its time is a little longer or
+            // shorter than that of the thread's clock, it strays from there, and any place in a
+            // window is equally good.
             let same = self.block == block;
             let early_ns = if signalled && self.has_blocks() {
                 self.width_ns / EARLY_PART
@@ -334,7 +334,7 @@ impl Plan {
             .saturating_add(windows.saturating_mul(self.width_ns));
     }
 
-    /// Takes what is left of the blocks that are over.
+    /// Takes the remaining points of the blocks that are over.
     #[inline]
     fn pass_blocks(&mut self, now_cpu_ns: u64, due: &mut Due) {
         for _ in 0..BLOCKS_PASSED_MAX {
@@ -356,8 +356,8 @@ impl Plan {
         }
     }
 
-    /// Up to which CPU time the points that were taken stand for what was used: windows are taken
-    /// whole, so it may be to come.
+    /// The CPU time that the taken points stand for: windows are taken whole, so it may lie in the
+    /// future.
     #[inline]
     #[must_use]
     pub const fn taken_to_ns(&self) -> u64 {

@@ -40,7 +40,7 @@ fn weights_follow_cpu_time_at_every_moment() {
 
 #[test]
 fn owed_ns_of_short_threads_matches_cpu_time() {
-    // So many threads used a hundredth of an interval each; the recording ends.
+    // This many threads used a hundredth of an interval each; the recording ends.
     const THREADS: u64 = 100_000;
     const USED: u64 = T / 100;
     for in_blocks in [true, false] {
@@ -396,7 +396,7 @@ fn blocks_keep_accuracy_for_programs_in_step() {
             square += off * off / RUNS as f64;
         }
         let alone = 0.3 * 0.7 / WINDOWS as f64;
-        // The mean of the squares of so many independent runs scatters by a few parts in a hundred
+        // The mean of the squares of this many independent runs scatters by a few parts in a hundred
         // if they are normal, by more as blocks that keep step are rare. With one length for all
         // blocks it would be 64.
         let factor = square / alone;
@@ -423,7 +423,7 @@ fn strange_numbers_do_blocks_no_harm() {
 #[test]
 fn blocks_have_as_many_windows_as_they_may() {
     let windows = |interval_ns| Plan::in_blocks(1, interval_ns, 0).per_block;
-    // 64 ms; one window where there would be fewer than four, and at most 64.
+    // 64 ms, with a maximum of 64 windows; one window where there would be fewer than four.
     for (interval_ns, expected) in [
         (T, 6),
         (2_000_000, 32),

@@ -4,15 +4,15 @@
 //!
 //! Async-signal-safe but for [`needed`].
 
-/// Stacks of which only the beginning is known are believed up to this size.
+/// Maximum plausible size of a stack of which only the beginning is known.
 pub(crate) const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
-/// What the handler and a walk use of the stack, with something to spare: measured were 4 KiB.
+/// Stack used by the handler and a walk, with a reserve: 4 KiB were measured.
 const OWN_BYTES: u64 = if cfg!(debug_assertions) {
     24 << 10
 } else {
     5 << 10
 };
-/// A signal frame where the kernel does not say its size.
+/// A signal frame if the kernel does not report its size.
 const FRAME_BYTES: u64 = 4 << 10;
 
 /// How much room a handler needs below its own signal frame.

@@ -7,7 +7,7 @@ use crate::arch;
 use core::mem::{MaybeUninit, size_of};
 use core::sync::atomic::AtomicU32;
 
-/// What the kernel said, as in `errno(3)`.
+/// The kernel's error, as in `errno(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -119,7 +119,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
-/// Sleeps while the 32-bit word at `addr`, which may be anybody's, is `expected`, at most
+/// Sleeps while the 32-bit word at `addr`, which may be in any memory, is `expected`, at most
 /// `timeout_ns`. May return for no reason; does so at once if there is no such word.
 pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     let timeout = libc::timespec {
@@ -134,7 +134,7 @@ pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
-/// Sleeps while the word at `addr`, which may be anybody's, is `expected`, and `own` is still
+/// Sleeps while the word at `addr`, which may be in any memory, is `expected`, and `own` is still
 /// `own_expected`, at most `timeout_ns`. May return for no reason. False if the kernel has no such
 /// call (Linux 5.16 was the first), or it is forbidden.
 pub fn futex_wait_either(
@@ -230,7 +230,7 @@ pub fn map_fd(fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// Removes a mapping.
 ///
 /// # Safety
-/// Nothing may use the range any more.
+/// No code may use the range any more.
 pub unsafe fn unmap(addr: *mut u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe { arch::syscall(libc::SYS_munmap, [addr as usize, len, 0, 0, 0, 0]) };
@@ -257,7 +257,7 @@ pub fn ioctl_value(fd: i32, request: u64, value: usize) -> Result<usize, Errno> 
     })
 }
 
-/// `ioctl` whose argument is a pointer to a 64-bit number the kernel reads.
+/// `ioctl` whose argument is a pointer to a 64-bit number that the kernel reads.
 ///
 /// # Errors
 /// The kernel's error.
@@ -342,7 +342,7 @@ pub const fn signal_bit(signal: i32) -> u64 {
     1u64.wrapping_shl((signal as u32).wrapping_sub(1))
 }
 
-/// SIGSEGV and SIGBUS: what a load that fails raises.
+/// SIGSEGV and SIGBUS: the signals of a load that fails.
 pub const FAULT_SIGNALS: u64 = signal_bit(libc::SIGSEGV) | signal_bit(libc::SIGBUS);
 
 /// Unblocks `set` for the calling thread.
@@ -498,7 +498,8 @@ fn descriptors_max() -> u64 {
 }
 
 /// Gives a descriptor that has just been opened a number that the program can spare, and returns
-/// it: above those that `select(2)` can name, and below the half that is left to the program.
+/// it. Such numbers are above those that `select(2)` can name, and below the half that is left to
+/// the program.
 ///
 /// # Errors
 /// `EMFILE` if there is no such number, or the kernel's error; the descriptor keeps its number.
@@ -516,8 +517,8 @@ pub fn move_up(fd: i32) -> Result<i32, Errno> {
     Ok(moved)
 }
 
-/// Opens a perf event for thread `tid` on whatever processor it runs. Its number is one that the
-/// program can spare ([`move_up`]).
+/// Opens a perf event for thread `tid` on any processor. Its number is one that the program can
+/// spare ([`move_up`]).
 ///
 /// # Errors
 /// The kernel's error: not permitted, no such thread, too many open files.
@@ -567,7 +568,7 @@ mod tests {
         )
         .unwrap();
         let Ok(moved) = move_up(fd as i32) else {
-            // Half of what this process may have is in use.
+            // Half of the numbers that this process may have are in use.
             assert!(!own_range(descriptors_max()).contains(&(fd as i32)));
             close(fd as i32);
             return;

@@ -17,7 +17,7 @@ const CLASSES: [ClassSpec; 1] = [ClassSpec {
     count: 64,
 }];
 
-/// Something like what a runtime has of a thread: an anchor at 16, 24 and 40.
+/// A structure like a runtime's thread: an anchor at 16, 24 and 40.
 #[repr(C)]
 #[derive(Default)]
 struct FakeThread {

@@ -193,7 +193,7 @@ fn a_handler_for_one_time_is_called_one_time() {
     assert_eq!(in_child(child), -libc::SIGSEGV);
 }
 
-/// Calls on what was there before it, as a good citizen does.
+/// Calls the handler that was there before it, as a well-behaved library does.
 unsafe extern "C" fn citizen(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     CALLS.fetch_add(100, Ordering::Relaxed);
     demand(CALLS.load(Ordering::Relaxed) < 1000, 77); // else we are in a circle

@@ -11,7 +11,7 @@ use std::thread;
 const THREADS: usize = 1_100;
 const SELECTABLE: i32 = 1024;
 
-/// How many descriptors this process has: of those that `select` can name, and of all.
+/// The numbers of this process's descriptors: of those that `select` can name, and of all.
 fn descriptors() -> (usize, usize) {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let numbers = entries.map(|it| it.unwrap().file_name().to_str().unwrap().parse::<i32>());
@@ -36,7 +36,7 @@ fn set_limit(limit: &libc::rlimit) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }, 0);
 }
 
-/// Registers so many threads that live until the process ends.
+/// Registers several threads that live until the process ends.
 fn register(engine: &'static Engine, threads: usize) {
     let (tell, told) = channel();
     for _ in 0..threads {

@@ -75,7 +75,7 @@ fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
     // Its debt is at most a window and one more tick, as late as a busy host makes that.
     assert!(
         sum_ns.abs_diff(cpu_ns) <= 2 * longest_ns,
-        "{sum_ns} of {cpu_ns} ns: windows are told twice, or not"
+        "{sum_ns} of {cpu_ns} ns: windows are counted twice, or not"
     );
     until_done(|| engine.take_event(record));
     burns(&worker, 2);

@@ -57,8 +57,8 @@ fn stale_cookies_are_refused(engine: &'static Engine) {
     );
 }
 
-/// A stack said to reach further than it does, on a thread that blocks SIGSEGV: the copy ends where
-/// the memory does, and the process lives.
+/// A stack that is registered as larger than it is, on a thread that blocks SIGSEGV. The copy ends
+/// where the memory does, and the process survives.
 fn wrong_stack_bounds_do_no_harm(engine: &'static Engine) {
     let before = engine.counters().get(Cause::StackFault);
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Which system calls our signals interrupt, with perf events of user mode: none has been seen.
+//! Which system calls our signals interrupt, with perf events of user mode: no case has been seen.
 
 mod common;
 mod interrupted;

@@ -1,4 +1,4 @@
-//! Which system calls our signals interrupt, with CPU timers: none has been seen.
+//! Which system calls our signals interrupt, with CPU timers: no case has been seen.
 
 mod common;
 mod interrupted;

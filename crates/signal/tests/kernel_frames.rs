@@ -1,4 +1,4 @@
-//! Samples taken in the kernel carry its call chain; those in user mode carry none.
+//! Samples taken in the kernel carry its call chain; those in user mode do not.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn burn_in_kernel(cpu_ns: u64) {
     }
 }
 
-/// Detects kernel frames that are missing or made up. With 400 samples, of which 98 % and 1 % are
+/// Detects kernel frames that are missing or invented. With 400 samples, of which 98 % and 1 % are
 /// due, nine tenths and a half are more than ten deviations away. False alarm: less than 1e-20.
 #[test]
 fn measured_kernel_time_has_kernel_frames() {

@@ -1,4 +1,5 @@
-//! Starting, stopping, ending and recycling while signals arrive: nothing is lost, nothing lingers.
+//! Starting, stopping, ending and recycling while signals arrive: no weight is lost, and no record
+//! stays in use.
 
 mod common;
 
@@ -87,7 +88,7 @@ fn ended_from_outside(engine: &'static dwell_signal::Engine) {
     assert_eq!(engine.reap(|record| assert!(!record.is_live())), 200);
 }
 
-/// Without free slots nothing is lost but the places: the weight comes with a later sample.
+/// Without free slots only the stacks are lost: the weight comes with a later sample.
 fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     engine.start(INTERVAL_NS);
     let before = engine.counters();

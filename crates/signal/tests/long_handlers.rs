@@ -13,7 +13,7 @@ const INTERVAL_NS: u64 = 200_000;
 /// Handlers take from this time on, each longer than the one before, to ten times of it.
 const HANDLER_NS: u64 = 300_000;
 
-/// Walks nothing, slowly.
+/// Walks no frames, slowly.
 extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let part = NUMBER.fetch_add(1, Ordering::Relaxed) % 90;
@@ -63,7 +63,7 @@ fn measured_a_thread_with_long_handlers_gets_on() {
     let (samples, share) = told.expect("the thread got on");
     println!("{samples} samples, {share:.2} of its CPU time for itself");
     assert!(samples > 20, "{samples}");
-    // As much as its handlers, but for what signals cost themselves.
+    // As much as its handlers, except for the cost of the signals.
     assert!(share > 0.3, "{share}");
     assert!(engine.stop());
 }

@@ -76,7 +76,7 @@ fn thread_with_plain_samples_gets_ring_until_context_is_set() {
     let mut weight_ns = until_it_has_a_ring(engine, &worker);
     let signals = engine.counters().handler_ns.iter().sum::<u64>();
     let turns = engine.attach_page(record).map(|()| engine.turns(record));
-    // 8 of 16 samples that there is room for, at most 16 where all periods are short.
+    // Room for 16 samples: 8 are expected, and never more than 16 if all periods are short.
     burns(&worker, 8);
     let shown = drain(engine, record);
     assert_eq!(shown.by_signal, 0);
@@ -220,7 +220,7 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     let left_ns = record.take_carried_ns() + drain(engine, record).weight_ns;
     assert!(left_ns >= INTERVAL_NS / 4, "{left_ns} ns");
 
-    // Where nothing is to be copied any more all are signalled again.
+    // If the kernel is to copy no more, all threads are signalled again.
     let worker = Worker::begin(engine);
     until_it_has_a_ring(engine, &worker);
     engine.let_kernel_copy(0);

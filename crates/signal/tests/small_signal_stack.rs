@@ -1,5 +1,5 @@
-//! A thread's alternate signal stack may have no room for a walk, let alone for one with a fault in
-//! it: its samples say so, and nothing happens to the process.
+//! A thread's alternate signal stack may have no room for a walk, let alone for one with a fault
+//! in it. Its samples are marked so, and the process is not harmed.
 
 mod common;
 

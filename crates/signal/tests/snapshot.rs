@@ -1,5 +1,5 @@
-//! A snapshot shows the thread as it was: stack, anchor, thread state, heap chunk, names; later
-//! changes do not shine through, and what was not copied cannot be read.
+//! A snapshot shows the thread as it was: stack, anchor, thread state, heap chunk, names. Later
+//! changes are not visible, and memory that was not copied cannot be read.
 
 mod common;
 
@@ -25,7 +25,7 @@ extern "C" fn hook(capture: &mut Capture<'_>) {
     capture.copy_chunk(LARGE.as_ptr() as u64, size_of_val(&LARGE) as u32);
 }
 
-/// Something like what a runtime has of a thread: a word at 8, anchor at 16, 24 and 40.
+/// A structure like a runtime's thread: a word at 8, anchor at 16, 24 and 40.
 #[repr(C)]
 struct FakeThread {
     words: [AtomicU64; 6],
@@ -195,8 +195,8 @@ fn shows_the_thread_as_it_was() {
     assert!(engine.stop());
 }
 
-/// Readable memory that is on no stack and not shortly above one: where a stack's end is not known,
-/// what lies above it is copied, or taken for a part of the stack that was not.
+/// Readable memory that is on no stack and not shortly above one. If a stack's end is not known,
+/// memory above it is copied, or treated as a part of the stack that was not copied.
 struct FarFromStacks {
     begin: *mut libc::c_void,
 }
@@ -205,7 +205,7 @@ impl FarFromStacks {
     /// More than a stack without a known end is believed to have.
     const GAP_BYTES: usize = 32 << 20;
     const BYTES: usize = 64 << 10;
-    /// Readable, too, behind what is asked for.
+    /// Readable, too, behind the requested range.
     const REST_BYTES: usize = 4096;
 
     fn new() -> Self {

@@ -33,7 +33,7 @@ fn walk(target: &mut WalkTarget<'_>) {
     WALKS.fetch_add(1, Ordering::SeqCst);
     if sys::gettid() != tid {
         ELSEWHERE.fetch_add(1, Ordering::SeqCst);
-        // Long enough for the thread to go on, if it could.
+        // Long enough for the thread to continue, if it could.
         thread::sleep(Duration::from_millis(
             DELAY_MS.load(Ordering::SeqCst).max(1),
         ));
@@ -194,7 +194,7 @@ fn by_a_thread_for_which_they_wait(engine: &'static Engine) {
     assert!(counters.waited_ns > 0);
     assert!(ELSEWHERE.load(Ordering::SeqCst) > 0);
     drop(server);
-    // Without anybody to walk them, threads take snapshots and do not wait at all.
+    // Without a walking thread, threads take snapshots and do not wait at all.
     let waited_ns = engine.counters().waited_ns;
     sampled(engine, Vantage::Paused, 2, false);
     assert_eq!(engine.counters().waited_ns, waited_ns);

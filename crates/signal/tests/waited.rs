@@ -1,5 +1,5 @@
-//! Snapshots for waits that are over, taken outside of any handler: they have what was said of the
-//! wait and no CPU time, and what finds no room is counted with what it stood for.
+//! Snapshots for waits that are over, taken outside of any handler. They carry the wait's data and
+//! no CPU time. A wait that finds no slot is counted with its weight.
 
 use dwell_signal::slots::Reason;
 use dwell_signal::{

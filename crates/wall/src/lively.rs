@@ -19,12 +19,12 @@ const TRIALS_MAX: usize = 256;
 /// Maximum number of lively threads: if there are more, the first ones stay.
 pub const LIVELY_MAX: usize = 1024;
 
-/// What is known of one.
+/// The data of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     /// Its last sign of life.
     at_ns: u64,
-    /// Where it was at the last look, if there was one since it ran.
+    /// Its place in the last sample, if it was sampled since it ran.
     place: Option<u64>,
     /// Whether no more is known than that it has begun.
     is_trial: bool,
@@ -40,7 +40,7 @@ pub struct Lively {
 }
 
 impl Lively {
-    /// A tick begins: those without a sign of life for long are let go.
+    /// A tick begins: threads without a recent sign of life are dropped.
     pub fn turn(&mut self, now_ns: u64) {
         let lives = |life: &Life| now_ns.saturating_sub(life.at_ns) < LASTS_NS;
         self.of.retain(|_, life| lives(life));
@@ -54,19 +54,19 @@ impl Lively {
         self.ids.len()
     }
 
-    /// Whether there are none in this tick.
+    /// Whether no thread is lively in this tick.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Whether a thread is one of them. To be asked before [`Lively::ran`] and the like change it.
+    /// Whether a thread is lively. Call it before [`Lively::ran`] and the like change that.
     #[must_use]
     pub fn contains(&self, id: u64) -> bool {
         self.of.contains_key(&id)
     }
 
-    /// So many of them, or all if there are fewer; each is as likely as any other.
+    /// Chooses `count` of them, or all if there are fewer; each is as likely as any other.
     pub fn choose(&mut self, count: usize, random: &mut Random) -> &[u64] {
         let count = count.min(self.ids.len());
         for at in 0..count {
@@ -77,7 +77,7 @@ impl Lively {
         self.ids.get(..count).unwrap_or(&[])
     }
 
-    /// A thread has run. True if it is none of them yet and may become one: see [`Lively::add`].
+    /// A thread has run. True if it is not lively yet and may become so: see [`Lively::add`].
     pub fn ran(&mut self, id: u64, now_ns: u64) -> bool {
         match self.of.get_mut(&id) {
             Some(life) => {
@@ -125,7 +125,7 @@ impl Lively {
         }
     }
 
-    /// A look has seen one of them at `place`: another one than before is a sign of life.
+    /// A sample has seen a lively thread at `place`: another place than before is a sign of life.
     pub fn seen(&mut self, id: u64, place: u64, now_ns: u64) {
         if let Some(life) = self.of.get_mut(&id) {
             if life.place.is_some_and(|before| before != place) {
@@ -176,7 +176,7 @@ mod tests {
         lively.turn(3 * SECOND);
         assert!(!lively.contains(7) && lively.contains(8));
         assert!(!lively.ran(8, 4 * SECOND), "it is one already");
-        // After it has run, wherever it is seen first says nothing.
+        // After it has run, the first place seen is no sign of life.
         lively.seen(8, 3, 5 * SECOND);
         lively.turn(6 * SECOND);
         assert!(lively.is_empty());

@@ -1,4 +1,4 @@
-//! The threads that may be looked at, and a uniform random choice among them.
+//! The threads that may be sampled, and a uniform random choice among them.
 //!
 //! A choice is the beginning of a Fisher-Yates shuffle. Every subset of the requested size is as
 //! likely as any other, for any earlier choices and any members that joined or left in between.

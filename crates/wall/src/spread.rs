@@ -2,9 +2,9 @@
 //! drawn at random in each stratum; the strata have equal length, and their borders are moved at
 //! random (W. G. Cochran, "Sampling Techniques", chapter 5).
 //!
-//! Places at even distances would do with one random number (systematic sampling, ibid., chapter
-//! 8), but what lies at even distances itself is then met in full or not at all: threads that were
-//! started one after the other have every second bucket of a set.
+//! Places at even distances would need only one random number (systematic sampling, ibid., chapter
+//! 8). But objects at even distances are then met in full or not at all: threads that were started
+//! one after the other have every second bucket of a set.
 //!
 //! It takes time for the chosen places only, and needs no list of all.
 
@@ -126,7 +126,7 @@ mod tests {
         }
         let p = count as f64 / total as f64;
         let (mean, variance) = (f64::from(rounds) * p, f64::from(rounds) * p * (1.0 - p));
-        // Five standard deviations: of 97 places none lies farther off but once in 18,000 seeds.
+        // Five standard deviations: only once in 18,000 seeds one of 97 places is farther off.
         for seen in times {
             assert!(
                 (f64::from(seen) - mean).abs() < 5.0 * variance.sqrt(),

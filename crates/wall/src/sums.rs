@@ -1,8 +1,8 @@
-//! Sums of weighted looks, and how far chance may have put them off.
+//! Sums of weighted samples, and their errors by chance.
 
 use std::collections::BTreeMap;
 
-/// How many looks more, of the heaviest weight, the variance of a sum of looks counts.
+/// Number of further samples, of the heaviest weight, that the variance of a sum counts.
 ///
 /// How many looks of weight w hit a row is a Poisson variable. After k hits, its mean is not k +-
 /// sqrt(k): with a mean of 2, no look hits once in seven times, and then that says +- 0. With k +-
@@ -35,10 +35,10 @@ pub fn choices(weight_ns: u64, square: f64) -> u64 {
     }
 }
 
-/// Looks that saw the same.
+/// Samples with the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// What they stand for.
+    /// Their weight.
     pub weight_ns: u64,
     /// The sum of the squares of their weights.
     pub squares: f64,
@@ -56,7 +56,7 @@ impl Sum {
     }
 }
 
-/// The looks of a recording, by what they saw.
+/// The samples of a recording, by their result.
 #[derive(Clone, Debug, Default)]
 pub struct ByCause {
     of: BTreeMap<&'static str, Sum>,
@@ -68,7 +68,7 @@ pub struct ByCause {
 const EVERY_NS: u64 = 10_000_000_000;
 
 impl ByCause {
-    /// Adds `count` looks that stand for `weight_ns` together: see [`Sum::add`].
+    /// Adds `count` samples that stand for `weight_ns` together: see [`Sum::add`].
     pub fn add(&mut self, cause: &'static str, weight_ns: u64, count: u64, choices: u64) {
         let sum = self.of.entry(cause).or_default();
         sum.add(weight_ns, count, choices);

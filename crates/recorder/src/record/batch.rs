@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What a frame runs.
+/// The code of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A name that is known.
@@ -35,7 +35,7 @@ pub enum Code {
 /// A frame that waits for the flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PendingFrame {
-    /// What it runs.
+    /// The code that it runs.
     pub code: Code,
     /// Kind of code.
     pub kind: FrameKind,
@@ -74,16 +74,16 @@ pub struct PendingSample {
     pub weight_ns: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
-/// What a thread worked for, in its batch.
+/// A thread's context, in its batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ContextId(u32);
 
 impl ContextId {
-    /// Nothing is known.
+    /// No context.
     pub const NONE: ContextId = ContextId(0);
 
     /// Its place among [`Batch::contexts`], if there is one.
@@ -93,10 +93,10 @@ impl ContextId {
     }
 }
 
-/// Looks at a thread that did not run, that wait for the flush.
+/// Wall-clock samples of a thread that did not run, until the flush.
 #[derive(Clone, Debug)]
 pub struct PendingWall {
-    /// The first look, on the monotonic clock.
+    /// The first sample, on the monotonic clock.
     pub time_ns: u64,
     /// From there to the last one.
     pub duration_ns: u64,
@@ -106,19 +106,19 @@ pub struct PendingWall {
     pub carrier: Option<u64>,
     /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
-    /// What the operating system said.
+    /// The operating system's data.
     pub os: Os,
-    /// What the runtime said of monitors.
+    /// The runtime's data about monitors.
     pub monitor: Monitor,
-    /// Key of the thread that has what is waited for.
+    /// Key of the thread that owns the awaited object.
     pub owner: Option<u64>,
     /// Index of that one's stack.
     pub owner_stack: Option<u32>,
     /// Whether another thread has the lock that it is parked on.
     pub is_owned_lock: bool,
-    /// What it waits for, in words.
+    /// The awaited object, in words.
     pub detail: Option<Arc<str>>,
-    /// Wall-clock time the looks stand for.
+    /// Wall-clock time that the samples stand for.
     pub weight_ns: u64,
     /// How many there were.
     pub count: u32,
@@ -126,7 +126,7 @@ pub struct PendingWall {
     pub choices: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
@@ -145,18 +145,18 @@ pub struct PendingAllocation {
     pub object: Allocation,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
-/// An object that is still there, told for a snapshot.
+/// A surviving object, reported for a snapshot.
 #[derive(Clone, Debug)]
 pub struct PendingAlive {
-    /// Its allocation; the weight is what it stands for by now.
+    /// Its allocation; the weight is its present one.
     pub of: PendingAllocation,
     /// The name of the allocating thread.
     pub name: Option<Arc<ThreadName>>,
-    /// Its age when it was looked at.
+    /// Its age at the check.
     pub age_ns: u64,
     /// Collections that it is known to have survived.
     pub collections: u32,
@@ -164,7 +164,7 @@ pub struct PendingAlive {
     pub snapshot: u64,
 }
 
-/// One look at all objects that are followed.
+/// One check of all objects that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Counted from 1 on in a recording.
@@ -175,7 +175,7 @@ pub struct Snapshot {
     pub since_ns: u64,
     /// Objects that are still there.
     pub objects: u64,
-    /// Each stands for so many that were chosen.
+    /// Each stands for this many chosen ones.
     pub one_of: u64,
     /// Objects that were chosen.
     pub chosen: u64,
@@ -196,11 +196,11 @@ pub struct PendingWait {
     pub wait: Wait,
     /// Key of the thread that had the monitor when it began, if that is known.
     pub owner: Option<u64>,
-    /// Where that one was, if the wait has asked for that.
+    /// The owner's stack, if the wait has asked for it.
     pub owner_at: OwnerAt,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
@@ -218,7 +218,7 @@ pub struct OwnerAt {
 /// A stop of all threads that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
-    /// What is known of it.
+    /// Its data.
     pub stop: Stop,
     /// The threads that others waited for.
     pub late: Vec<PendingLate>,
@@ -227,9 +227,9 @@ pub struct PendingStop {
 /// A thread that others waited for.
 #[derive(Clone, Debug)]
 pub struct PendingLate {
-    /// What is known of it.
+    /// Its data.
     pub late: LateThread,
-    /// Index of its stack; none if that was not seen.
+    /// Index of its stack; none if it was not recorded.
     pub stack: Option<u32>,
 }
 
@@ -307,7 +307,7 @@ impl Batch {
         index
     }
 
-    /// The id of what a thread worked for.
+    /// The id of a thread's context.
     pub fn context(&mut self, context: &Context) -> ContextId {
         if !context.is_active() {
             return ContextId::NONE;
@@ -319,7 +319,7 @@ impl Batch {
         })
     }
 
-    /// What threads worked for, in the order of their ids.
+    /// The contexts of threads, in the order of their ids.
     #[must_use]
     pub fn contexts(&self) -> &[Context] {
         &self.contexts
@@ -352,7 +352,7 @@ impl Batch {
         &self.alive
     }
 
-    /// Adds what is to be said of a snapshot.
+    /// Adds the data of a snapshot.
     pub fn add_snapshot(&mut self, snapshot: Snapshot) {
         self.snapshots.push(snapshot);
     }
@@ -374,7 +374,7 @@ impl Batch {
         &self.waits
     }
 
-    /// Adds looks at a thread.
+    /// Adds wall-clock samples of a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
     }
@@ -395,7 +395,7 @@ impl Batch {
         &self.stops
     }
 
-    /// The looks at threads, in the order of adding.
+    /// The wall-clock samples, in the order of adding.
     #[must_use]
     pub fn walls(&self) -> &[PendingWall] {
         &self.walls
@@ -407,7 +407,7 @@ impl Batch {
         &self.ticks
     }
 
-    /// Whether there is nothing to write.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()

@@ -1,8 +1,8 @@
 //! The recording on disk: one file of chunks, appended and made readable at every flush.
 //!
-//! A full disk loses no more than it must: bytes that could not be written wait in memory, up to a
-//! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
-//! says how long the gap was and what fell into it.
+//! A full disk loses no more than it must. Bytes that could not be written wait in memory, up to a
+//! bound. Beyond it their chunk is dropped. When there is room again, a new chunk begins that
+//! records how long the gap was and what data fell into it.
 
 use crate::sys::{fds, process};
 use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 /// Maximum number of bytes that wait for room on the disk.
 pub const WAITING_MAX: usize = 4 << 20;
 
-/// Mode of recordings: they hold what the program was started with.
+/// Mode of recordings: they contain the command line of the program.
 const MODE: u32 = 0o600;
 
-/// What an attempt to write gave.
+/// The result of an attempt to write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
     /// All is in the file and the header is right.
     All,
-    /// Nothing lost yet: the bytes wait.
+    /// No data is lost yet: the bytes wait.
     Waiting(io::ErrorKind),
-    /// Too many bytes waited: the chunk's unwritten part is gone.
+    /// Too many bytes waited: the unwritten part of the chunk is lost.
     GivenUp,
 }
 
@@ -34,7 +34,7 @@ pub struct RecordingFile {
     chunk_start: u64,
     written: u64,
     waiting: Vec<u8>,
-    /// Whether it was not there before, and nothing has been written.
+    /// Whether the file is new, and empty.
     is_new: bool,
 }
 
@@ -63,7 +63,7 @@ impl RecordingFile {
     /// As there.
     pub fn open(path: &Path) -> io::Result<RecordingFile> {
         let refuse = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
-        // Not even opened: that alone has effects on a device. Below, nothing may have changed.
+        // Not even opened: that alone has effects on a device. Below, the file must be unchanged.
         if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
             return refuse("not a plain file");
         }
@@ -122,7 +122,7 @@ impl RecordingFile {
         Ok(())
     }
 
-    /// Nothing is recorded after all: a file that was not there before is removed.
+    /// The recording does not begin after all: a new file is removed.
     pub fn discard(self) {
         if self.is_new {
             let _ = std::fs::remove_file(&self.path);
@@ -141,7 +141,7 @@ impl RecordingFile {
         self.written
     }
 
-    /// Whether nothing was written yet.
+    /// Whether the file is still empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.written == 0
@@ -220,7 +220,7 @@ impl RecordingFile {
 }
 
 /// Whether another user can have made this file, or given one of ours this second name, to read or
-/// destroy what we write: in a directory in which all users may.
+/// destroy what we write. That is possible in a directory in which all users may write.
 fn may_be_anothers(data: &Metadata, path: &Path) -> bool {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -275,7 +275,7 @@ mod tests {
         assert!(error.to_string().contains("%p"), "{error}");
         assert_eq!(first.append(b"BB", b"h2"), Written::All);
         assert_eq!(std::fs::read(&path).unwrap(), b"h2AABB");
-        // A renamed file does not conflict, nor does a closed one.
+        // A renamed file does not conflict. A closed one does not either.
         let old = path.with_extension("old");
         std::fs::rename(&path, &old).unwrap();
         let second = RecordingFile::create(&path).unwrap();

@@ -1,5 +1,5 @@
-//! Names of kernel functions: taken from what another recording of this boot has kept, or else from
-//! `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and then kept.
+//! Names of kernel functions. They come from the cache of another recording of this boot, or else
+//! from `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and are then cached.
 //!
 //! The cache is a file of the process's user that only this user can read, with only the names
 //! that any process of that user may read. If only a capability lets this process read addresses
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The file of names, in a folder of dwell's.
 const NAME: &str = "kernel-names";
-/// Of the environment so much is read; it is under the program's control.
+/// Maximum number of bytes read of the environment; the program controls it.
 const ENVIRON_MAX: u64 = 1 << 20;
 /// Of other small files.
 const SMALL_MAX: u64 = 1 << 18;
@@ -31,7 +31,7 @@ const LEFT_OVER: Duration = Duration::from_secs(60);
 /// A function of the kernel: its first address, the first one after it, its name.
 pub type Known = (u64, u64, String);
 
-/// Where the kernel's list is, and what it is true of.
+/// The path of the kernel's list, and the system that it is valid for.
 struct System {
     list: PathBuf,
     boot: PathBuf,
@@ -144,7 +144,7 @@ impl System {
     fn kept(&self) -> Option<File> {
         let open = |folder: &PathBuf| {
             let mut options = OpenOptions::new();
-            // Nothing else may be waited for, or stand for the file.
+            // Only a regular file is opened, without waiting and without following a link.
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             let file = options
                 .read(true)
@@ -207,7 +207,7 @@ fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
     is_kept.ok()
 }
 
-/// Removes what processes that were killed while they wrote have left.
+/// Removes files left by processes that were killed while they wrote.
 fn remove_left_over(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -227,8 +227,8 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Whether a process's `/proc/self/status` says that it may read the kernel's addresses by
-/// CAP_SYSLOG (34 in capability.h; capabilities(7)).
+/// Whether, by its `/proc/self/status`, a process may read the kernel's addresses by CAP_SYSLOG
+/// (34 in capability.h; capabilities(7)).
 fn has_syslog(status: &[u8]) -> bool {
     let text = String::from_utf8_lossy(status);
     let effective = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_other"]);
         machine.write("list", "");
         assert_eq!(machine.names(&[MODULE]), ["in_other"]);
-        // The last one of a module is always asked for.
+        // The last function of a module is always read from the list.
         assert!(machine.names(&[LAST]).is_empty());
     }
 

@@ -32,7 +32,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Whether anything is known.
+    /// Whether any part is known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         !self.module.is_empty() || !self.location.is_empty()

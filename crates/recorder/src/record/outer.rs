@@ -50,8 +50,8 @@ impl Outer {
         self.moment += 1;
     }
 
-    /// Names the frames of a stack of `thread`, by `name` where they are not those of its stack
-    /// before. A frame for which `name` says that it may not be remembered spoils the whole stack
+    /// Names the frames of a stack of `thread`: by `name` where they differ from its stack before.
+    /// `name` may return that a frame must not be remembered. Then no part of this stack is used
     /// for the next one.
     pub fn name(
         &mut self,

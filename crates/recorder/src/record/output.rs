@@ -64,7 +64,7 @@ pub struct Bounds {
     pub age_ns: u64,
 }
 
-/// Samples and what they weigh.
+/// A number of samples and their weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// How many.
@@ -97,18 +97,18 @@ struct Stuck {
     wait_ns: u64,
 }
 
-/// A time in which nothing was written.
+/// A time in which no data was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// `disk_full`, or `no_next_file`: the bound of a recording was reached.
     pub cause: &'static str,
     /// When writing failed first, on the monotonic clock.
     pub since_ns: u64,
-    /// What is missing in the file because of it.
+    /// The data that is missing in the file because of it.
     pub lost: Amount,
 }
 
-/// What a user should learn after an attempt to write.
+/// News for the user after an attempt to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// All is as before.
@@ -119,7 +119,7 @@ pub enum News {
     Over,
 }
 
-/// The file of a recording, and what waits for it or is lost.
+/// The file of a recording, and its waiting and lost data.
 pub struct Output<D> {
     destination: Option<D>,
     bounds: Bounds,
@@ -128,7 +128,7 @@ pub struct Output<D> {
     /// Bytes of the files before this one.
     earlier: u64,
     gap: Option<Gap>,
-    /// What of the chunk waits for room.
+    /// The part of the chunk that waits for room.
     waiting: Amount,
     /// A part of the chunk was given up: no more of it may go into the file.
     broken: bool,
@@ -160,7 +160,7 @@ impl<D: Destination> Output<D> {
         gap.filter(|_| self.waiting.samples == 0)
     }
 
-    /// Appends a part of the chunk, in which there is so much.
+    /// Appends a part of the chunk that contains `amount`.
     pub fn append(&mut self, bytes: &[u8], header: &[u8], amount: Amount, now_ns: u64) -> News {
         if let (true, Some(gap)) = (self.broken, &mut self.gap) {
             gap.lost.add(amount);
@@ -223,7 +223,7 @@ impl<D: Destination> Output<D> {
         self.destination.as_ref().map_or(0, Destination::bytes)
     }
 
-    /// Whether nothing is in this file.
+    /// Whether this file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -243,7 +243,7 @@ impl<D: Destination> Output<D> {
             .is_some_and(Destination::is_waiting)
     }
 
-    /// Whether the chunk has to end: of what comes nothing can go into the file with it.
+    /// Whether the chunk has to end: no later data can go into the file with it.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -266,8 +266,8 @@ impl<D: Destination> Output<D> {
         bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns
     }
 
-    /// The next chunk begins, in another file where this one is full. Where that cannot be made,
-    /// it is tried again later, and what is beyond the bound is dropped and counted.
+    /// The next chunk begins, in another file if this one is full. If that cannot be made, it is
+    /// tried again later, and data beyond the bound is dropped and counted.
     pub fn next_chunk(&mut self, now_ns: u64) -> News {
         let is_full = self.is_full(now_ns);
         self.broken = false;
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
 
-    /// A disk that has room or not; it gives up what waits when three parts do.
+    /// A disk with or without room; it drops waiting data after three parts.
     #[derive(Default)]
     struct Disk {
         full: bool,
@@ -411,7 +411,7 @@ mod tests {
         assert!(output.is_broken() && !output.is_waiting());
         let lost = |output: &Output<Disk>| output.untold().unwrap().lost.samples;
         assert_eq!(lost(&output), 9);
-        // Nothing more of this chunk goes to the disk, which may have room again.
+        // The remaining part of this chunk does not go to the disk, which may have room again.
         disk(&mut output).full = false;
         assert_eq!(part(&mut output, 50), News::Nothing);
         assert_eq!((lost(&output), output.len()), (12, 0));
@@ -495,7 +495,7 @@ mod tests {
         disk(&mut output).no_next = true;
         assert_eq!(second(&mut output, 1), []);
         let [News::Trouble(told)] = &second(&mut output, 2)[..] else {
-            panic!("the first failure is told");
+            panic!("the first failure is reported");
         };
         let beginning = "cannot make the next file of /a/b.jfr: ";
         assert!(told.starts_with(beginning), "{told}");

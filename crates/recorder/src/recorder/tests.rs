@@ -152,7 +152,7 @@ fn start_that_fails_leaves_all_as_before() {
     assert!(dwell_jfr::reader::parse(&std::fs::read(&file).unwrap()).is_ok());
 }
 
-/// A folder that is there is taken, and none is made.
+/// An existing folder is used, and none is made.
 #[test]
 fn walks_are_frozen_into_a_folder_that_exists() {
     let dir = std::env::temp_dir().join(format!("dwell-freeze-{}", std::process::id()));
@@ -204,7 +204,7 @@ fn thread_is_registered_once_under_its_last_name() {
     let alone = alone();
     let agent = alone.agent();
     let tid = process::own_tid();
-    // A thread of no language, as it is found by a look at all threads.
+    // A native thread, as the census finds it.
     agent.saw(&own("unknown", 0, 0));
     let record = agent.registry.get(tid).unwrap();
     let of = |user| agent.threads.get(user);

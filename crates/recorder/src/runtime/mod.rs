@@ -1,4 +1,4 @@
-//! The boundary: what a recording needs of the managed runtime in its process.
+//! The boundary between a recording and the managed runtime in its process.
 //!
 //! A runtime is one type that implements [`Runtime`], and names three more: one on the drainer's
 //! thread that walks and names ([`Walks`]), one on the wall-clock sampler's thread that samples
@@ -101,14 +101,14 @@ pub trait Runtime: Send + Sync + Sized + 'static {
 
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;
-    /// Looks at threads that wait, on the wall-clock sampler's thread.
+    /// Samples waiting threads, on the wall-clock sampler's thread.
     type Looks: Looks<Self>;
-    /// What is watched beside.
+    /// Watches the runtime during a recording.
     type Watch: Watch<Self>;
-    /// What these share during one recording.
+    /// Data that these share during one recording.
     type Shared: Default + Send + Sync;
 
-    /// What the file says of the runtime. On the thread that asks for a recording.
+    /// The runtime's description in the file. On the thread that asks for a recording.
     fn about(&self) -> About;
 
     /// Whether the library with this file name is the runtime's own: its code is marked as such.
@@ -121,8 +121,7 @@ pub trait Runtime: Send + Sync + Sized + 'static {
         false
     }
 
-    /// From where stacks are walked if it is asked to be from `asked`: not each runtime can walk
-    /// from everywhere.
+    /// Where stacks are walked if `asked` is requested: not each runtime can walk everywhere.
     fn vantage(&self, asked: Vantage) -> Vantage {
         asked
     }
@@ -140,7 +139,7 @@ pub trait Runtime: Send + Sync + Sized + 'static {
     fn renamed(&self, record: &ThreadRecord, mark: &mut u64) -> Option<String>;
 }
 
-/// What the file says of a runtime.
+/// The description of a runtime in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Its name.
@@ -149,7 +148,7 @@ pub struct About {
     pub version: String,
 }
 
-/// What changed before a drain.
+/// Changes before a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// More is known of the runtime: [`Walks::publish`] is due.
@@ -177,7 +176,7 @@ pub trait Walks<R: Runtime>: Sized {
     /// A drain begins; `moved`: libraries came or went since the last one.
     fn begin(&mut self, moved: bool) -> Changes;
 
-    /// Lets walks of threads that stand still use what is known by now.
+    /// Publishes the present libraries for walks of threads that stand still.
     fn publish(&self, modules: &Modules);
 
     /// Walks the copy of a stack into `frames`, through native code by its rules. It is also
@@ -220,7 +219,7 @@ pub trait Looks<R: Runtime>: Sized {
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
 
-    /// What a thread waits for, and where: `frames` get its stack.
+    /// Samples a waiting thread: `frames` get its stack.
     fn look(
         &self,
         record: &ThreadRecord,
@@ -237,7 +236,7 @@ pub trait Looks<R: Runtime>: Sized {
     /// Has the processor fetch the memory that [`Self::fingerprint`] reads.
     fn fetch_fingerprint(&self, _record: &ThreadRecord) {}
 
-    /// Walks a thread that waits, of which sp and pc are `registers`.
+    /// Walks a waiting thread whose sp and pc are `registers`.
     fn walk(
         &self,
         record: &ThreadRecord,
@@ -245,7 +244,7 @@ pub trait Looks<R: Runtime>: Sized {
         frames: &mut [Frame],
     ) -> Option<Walk>;
 
-    /// Whether what the thread waits for is still had by the same one.
+    /// Whether the awaited object still has the same owner.
     fn is_still(&self, record: &ThreadRecord, claim: &Self::Claim) -> bool;
 
     /// The owner of the awaited object.
@@ -278,12 +277,12 @@ pub trait Looks<R: Runtime>: Sized {
         (Found::default(), 0)
     }
 
-    /// Called at each tick, when the sampler is about to sleep for `next_ns`: a chance to look at
-    /// something beside without a thread of its own being woken for it.
+    /// Called at each tick, when the sampler is about to sleep for `next_ns`: a chance for further
+    /// checks without waking a thread of their own.
     fn beside(&self, _shared: &R::Shared, _now_ns: u64, _next_ns: u64) {}
 }
 
-/// What a runtime watches beside while a recording lasts, on threads of its own.
+/// The runtime's watchers while a recording lasts, on threads of its own.
 pub trait Watch<R: Runtime>: Sized + Send {
     /// Begins; `None` if there is nothing to watch. A part that does not work is reported as
     /// trouble: the rest of the recording is not affected.
@@ -293,7 +292,7 @@ pub trait Watch<R: Runtime>: Sized + Send {
     fn end(self);
 }
 
-/// A runtime that watches nothing.
+/// A runtime without watchers.
 #[derive(Debug)]
 pub struct Nothing;
 

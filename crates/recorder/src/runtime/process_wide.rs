@@ -13,7 +13,7 @@ use dwell_signal::Engine;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all parts of a recording share with the runtime's callbacks.
+/// State that all parts of a recording share with the runtime's callbacks.
 pub struct State<R: Runtime> {
     /// The runtime of this process.
     pub runtime: R,
@@ -27,7 +27,7 @@ pub struct State<R: Runtime> {
     pub registry: Registry,
     /// Names of the classes of allocated objects.
     pub classes: Classes,
-    /// Which of them are followed; none before a recording has wanted it.
+    /// The followed objects; none before the first recording that follows objects.
     pub alive: OnceLock<Table>,
     /// All waits for monitors, where the runtime reports them.
     pub blocked: Blocked,
@@ -43,7 +43,8 @@ pub struct State<R: Runtime> {
 }
 
 impl<R: Runtime> State<R> {
-    /// The interval by which objects are chosen at the moment, in bytes, if `asked` was asked for.
+    /// The interval by which objects are chosen at the moment, in bytes, if `asked` is the
+    /// requested one.
     #[must_use]
     pub fn object_bytes(&self, asked: u64) -> u64 {
         adapted(&self.adapted_bytes, asked)

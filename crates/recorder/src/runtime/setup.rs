@@ -1,4 +1,4 @@
-//! What a recording works with.
+//! The parts of a recording.
 
 use super::process_wide::State;
 use super::{About, Runtime};
@@ -18,7 +18,7 @@ pub struct Setup<R: Runtime> {
     pub recorder: &'static State<R>,
     /// Where signals come from.
     pub engine: &'static Engine,
-    /// What was asked for when it began.
+    /// The options at its start.
     pub options: Options,
     /// The present events: the part of a recording that may change.
     pub switched: Switched,
@@ -32,7 +32,7 @@ pub struct Setup<R: Runtime> {
     pub cpu_at_start: (Duration, Duration),
     /// CPU time of the process, on its clock, when it began.
     pub process_cpu_at_start: Duration,
-    /// What the file says of the runtime.
+    /// The runtime's description in the file.
     pub about: About,
     /// When the process was started.
     pub start_epoch_ms: u64,
@@ -40,14 +40,14 @@ pub struct Setup<R: Runtime> {
     pub shelf: Shelf,
     /// Stops of all threads that were seen and are not written.
     pub stops: stops::Shelf,
-    /// The end of sampling, once it has come.
+    /// The end of sampling, once it is reached.
     pub end: EndOfSampling,
-    /// What parts of the runtime's side share.
+    /// Data that parts of the runtime's side share.
     pub shared: R::Shared,
 }
 
 impl<R: Runtime> Setup<R> {
-    /// Ends sampling, unless that was done before, and returns what there was then.
+    /// Ends sampling, unless that was done before, and returns the state at that time.
     pub fn end_sampling(&self) -> Ended {
         self.end.reach(self.engine, &self.recorder.registry)
     }

@@ -18,7 +18,7 @@ fn ended(alone: &Alone, more: &str) -> Session<Mock> {
     session
 }
 
-/// What a line of `status` says.
+/// The value in a line of `status`.
 fn value(status: &str, key: &str) -> Option<String> {
     let line = |line: &str| Some(line.strip_prefix(key)?.strip_prefix('=')?.to_owned());
     let values: Vec<String> = status.lines().filter_map(line).collect();

@@ -3,8 +3,8 @@
 //!
 //! Rust aborts when an allocation fails, and an allocator must not unwind. So an allocation that
 //! fails is served from a reserve, and the drainer ends the recording in order as soon as it sees
-//! that ([`is_out`]). Only if the reserve does not do a thread of ours waits until there is memory
-//! again. Nothing waits for such a thread ([`is_waiting`]), and the process may end before.
+//! that ([`is_out`]). If the reserve is too small, a thread of ours waits for memory. No other
+//! thread waits for such a thread ([`is_waiting`]), and the process may end before.
 
 use super::reserve::Reserve;
 use dwell_signal::Engine;
@@ -69,8 +69,8 @@ pub fn is_waiting() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
 
-/// Makes room for what a thread of ours will allocate next, by one system call: the C library lets
-/// a thread's heap grow by a page at a time.
+/// Makes room for a thread's next allocations by one system call: the C library lets a thread's
+/// heap grow by a page at a time.
 pub fn reserve() {
     /// The number of free bytes that it keeps at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
     /// fewer than it would give a mapping of their own (`M_MMAP_THRESHOLD`).
@@ -122,7 +122,7 @@ fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     }
 }
 
-/// What `malloc` gives, or else we have.
+/// Memory from `malloc`, or else from our reserve.
 fn some(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = malloc();
     match pointer.is_null() {

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
-/// What one thread rings and another one waits for (eventfd(2)).
+/// A bell that one thread rings and another one waits for (eventfd(2)).
 #[derive(Debug)]
 pub struct Bell(File);
 
 impl Bell {
-    /// A new one; `None` if the kernel gives none.
+    /// A new one; `None` if the kernel refuses it.
     #[must_use]
     pub fn new() -> Option<Bell> {
         // SAFETY: takes numbers only.
@@ -23,7 +23,7 @@ impl Bell {
 
     /// Wakes the thread that waits for it, or that waits next.
     pub fn ring(&self) {
-        // Fails only if it has been rung for longer than anybody can count.
+        // Fails only if it has been rung more often than the kernel can count.
         let _ = (&self.0).write(&1u64.to_ne_bytes());
     }
 

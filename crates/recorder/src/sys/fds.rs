@@ -51,7 +51,7 @@ pub fn peer(fd: i32) -> Option<String> {
     }
 }
 
-/// The path of a file, or what the kernel calls the thing (`pipe:[123]`).
+/// The path of a file, or the kernel's name for the thing (`pipe:[123]`).
 #[must_use]
 pub fn path(fd: i32) -> Option<String> {
     let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;

@@ -5,7 +5,7 @@ use super::allocator;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A thread that has been asked to end does so within a few ms.
+/// A thread that is requested to end does so within a few ms.
 pub const LIMIT: Duration = Duration::from_secs(2);
 /// Time between two checks: the first value, and the maximum.
 const PAUSE: Duration = Duration::from_micros(100);

@@ -48,9 +48,9 @@ pub struct Block {
 
 /// The blocks of all libraries that have thread-local variables.
 ///
-/// A thread begins with the blocks that have a fixed place, and only these; they lie between its
-/// stack and its thread pointer. So a new thread is asked. It touches no variable: that could make
-/// a block, or settle where its place is.
+/// A thread begins with exactly the blocks that have a fixed place. They lie between its stack and
+/// its thread pointer. So a new thread reports its blocks. It touches no variable: that could make
+/// a block, or settle its place.
 #[must_use]
 pub fn thread_local_blocks() -> Vec<Block> {
     let asked = std::thread::Builder::new()

@@ -77,7 +77,8 @@ impl LibraryFile {
     /// # Errors
     /// Any error of opening it; a file that is not regular, empty or enormous is invalid input.
     pub fn open(path: &[u8]) -> io::Result<LibraryFile> {
-        // A path may lead to anything by now: nothing but a file is waited for, or woken up.
+        // A path may lead to another kind of file by now: opening it must not wait for it, or have
+        // an effect.
         let file = File::options()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -165,7 +166,7 @@ impl MappedFile {
     }
 }
 
-/// Zeroed memory, of which pages are taken when they are written to.
+/// Zeroed memory whose pages are allocated when they are written to.
 fn reserve(len: usize) -> io::Result<MappedFile> {
     let none = std::ptr::null_mut();
     let protection = libc::PROT_READ | libc::PROT_WRITE;

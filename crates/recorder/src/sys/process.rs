@@ -71,7 +71,7 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Whether this process may do what root may.
+/// Whether this process has the rights of root.
 #[must_use]
 pub fn is_root() -> bool {
     user() == 0
@@ -155,7 +155,7 @@ pub fn unblock_signal(signal: i32) {
     }
 }
 
-/// Name the kernel knows a thread of this process by; empty if it is gone.
+/// The kernel's name for a thread of this process; empty if it has exited.
 #[must_use]
 pub fn thread_comm(tid: i32) -> String {
     let path = format!("/proc/self/task/{tid}/comm");

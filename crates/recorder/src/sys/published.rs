@@ -20,7 +20,7 @@ impl<T: Send + Sync> Default for Published<T> {
 }
 
 impl<T: Send + Sync> Published<T> {
-    /// Nothing yet.
+    /// Without a value.
     pub const fn new() -> Published<T> {
         Published {
             now: AtomicPtr::new(std::ptr::null_mut()),
@@ -29,8 +29,8 @@ impl<T: Send + Sync> Published<T> {
         }
     }
 
-    /// Shows the current value to `look`, if there is one. Safe in a handler if `look` is; must not
-    /// unwind, or nothing is ever freed again.
+    /// Shows the current value to `look`, if there is one. Safe in a handler if `look` is. Must
+    /// not unwind, or no value is ever freed again.
     #[inline]
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         self.readers.fetch_add(1, Ordering::SeqCst);

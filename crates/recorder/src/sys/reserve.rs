@@ -17,7 +17,7 @@ const SIZES: usize = (BYTES / BLOCK_MIN).ilog2() as usize + 1;
 
 /// Memory set aside.
 pub struct Reserve {
-    /// Its address; 0: none could be had yet.
+    /// Its address; 0: not mapped yet.
     base: AtomicUsize,
     is_locked: AtomicBool,
     blocks: UnsafeCell<Blocks>,
@@ -26,14 +26,15 @@ pub struct Reserve {
 struct Blocks {
     /// Bytes given out so far, including those that are free again.
     used: usize,
-    /// The address of the first free block of each size, which holds that of the next; 0: none.
+    /// The address of the first free block of each size, which holds that of the next; 0: no free
+    /// block.
     free: [usize; SIZES],
 }
 
 // SAFETY: `blocks` is reached under the lock only, and the rest is atomic.
 unsafe impl Sync for Reserve {}
 
-/// The size of the block for so many bytes, and its place among the sizes.
+/// The size of the block for this many bytes, and its place among the sizes.
 fn block(bytes: usize, align: usize) -> Option<(usize, usize)> {
     let size = bytes
         .max(align)
@@ -114,7 +115,7 @@ impl Reserve {
         })
     }
 
-    /// Takes back what `take` gave for these numbers.
+    /// Takes back a block that `take` returned for these numbers.
     ///
     /// # Safety
     /// The block must not be in use any more.

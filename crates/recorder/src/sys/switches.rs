@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PAGE: usize = 4096;
 /// The control page, which shows where the ring is written, and one page of notes.
 const RING_BYTES: usize = 2 * PAGE;
-/// Bytes of a note (`PERF_RECORD_SWITCH`, without anything added), of which each turn has two.
+/// Bytes of a note (`PERF_RECORD_SWITCH`, without further fields); each turn has two.
 const NOTE_BYTES: u32 = 8;
 
-/// What the kernel notes of one thread.
+/// The kernel's notes about one thread.
 #[derive(Debug)]
 pub struct Switches {
     fd: RawFd,
@@ -23,7 +23,8 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Of thread `tid` of this process, telling each time that it had so many more turns.
+    /// Counts the turns of thread `tid` of this process; the descriptor is ready after each
+    /// `turns` of them.
     ///
     /// # Errors
     /// The kernel's: not permitted, no such thread, no memory that may be locked.

@@ -1,4 +1,4 @@
-//! The files of `/proc/self/task`: what the kernel says of each thread.
+//! The files of `/proc/self/task`: the kernel's data about each thread.
 
 use crate::sys::fds;
 use dwell_wall::proc::{self, Whereabouts};
@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 pub struct TaskFiles(Option<File>);
 
 impl TaskFiles {
-    /// Opens the directory, only to be looked into.
+    /// Opens the directory, only for reading files in it.
     #[must_use]
     pub fn open() -> TaskFiles {
         let mut options = std::fs::OpenOptions::new();
@@ -35,7 +35,7 @@ impl TaskFiles {
         stat.st_nlink.saturating_sub(2)
     }
 
-    /// Reads a thread's file into `buf`: what fits of it. `None` if there is no such thread, or it
+    /// Reads a thread's file into `buf`, as much as fits. `None` if there is no such thread, or it
     /// may not be read.
     pub fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let file = self.open_file(tid, name)?;
@@ -81,16 +81,16 @@ pub enum Turn {
         /// The address.
         pc: u64,
     },
-    /// The kernel does not say, or there is no such thread.
+    /// The kernel does not report it, or there is no such thread.
     Unknown,
 }
 
-/// So many threads' files are kept open, in sets by their numbers: 128.
+/// Number of sets of threads' files that are kept open: 128 files.
 const KEPT_SETS: usize = 32;
 const KEPT_SET: usize = 4;
 
-/// One kind of file of threads that are asked again and again, kept open: opening and closing one
-/// costs several times what reading it does.
+/// One kind of file of threads that are read again and again. The files are kept open: opening and
+/// closing one costs several times as much as reading it.
 pub struct KeptFiles {
     name: &'static str,
     /// Each set has the most recently read files first.
@@ -98,7 +98,7 @@ pub struct KeptFiles {
 }
 
 impl KeptFiles {
-    /// None is open yet.
+    /// No file is open yet.
     #[must_use]
     pub fn new(name: &'static str) -> KeptFiles {
         KeptFiles {
@@ -123,12 +123,12 @@ impl KeptFiles {
                 set.get_mut(..=at)?.rotate_right(1);
                 return buf.get(..len);
             }
-            // It is that of a thread which is gone and had the same number.
+            // It belongs to an exited thread that had the same number.
             set.remove(at);
         }
         let file = files.open_file(tid, self.name)?;
         let len = file.read_at(buf, 0).ok()?;
-        // None is kept where the program has no numbers to spare.
+        // No file is kept if the program has no numbers to spare.
         if let Ok(file) = fds::move_up(file) {
             set.truncate(KEPT_SET - 1);
             set.insert(0, (tid, file));

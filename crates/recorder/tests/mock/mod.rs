@@ -51,7 +51,7 @@ pub struct Mock {
     pub held: AtomicBool,
     /// Stacks of threads that were real.
     pub frozen: Vec<Frozen>,
-    /// Whether the drainer has made known what walks need.
+    /// Whether the drainer has published the data for walks.
     pub can_walk: AtomicBool,
 }
 
@@ -209,7 +209,7 @@ impl Walks<Mock> for MockWalks {
 pub struct MockLooks;
 
 impl Looks<Mock> for MockLooks {
-    /// The thread that has what another one waits for.
+    /// The thread that owns the object that another one waits for.
     type Claim = u64;
 
     fn new(_: &Setup<Mock>) -> MockLooks {

@@ -4,8 +4,8 @@
 
 use core::arch::{asm, global_asm};
 
-// `rep movsb` is one instruction with one pc, and on a fault rcx holds what is left to copy.
-// The landings are where the fault handler lets the interrupted code go on.
+// `rep movsb` is one instruction with one pc, and on a fault rcx holds the number of bytes left.
+// The landings are where the fault handler continues the interrupted code.
 global_asm!(
     ".pushsection .text.dwell_load,\"ax\",@progbits",
     ".p2align 4",
@@ -129,7 +129,7 @@ pub unsafe fn load_u64(addr: u64) -> Option<u64> {
     (ok != 0).then_some(value)
 }
 
-/// Where a fault at `pc` may go on, if `pc` is one of the three loads of this file.
+/// Where code with a fault at `pc` may continue, if `pc` is one of the three loads of this file.
 #[inline]
 pub fn landing_for(pc: u64) -> Option<u64> {
     let loads = [
@@ -203,7 +203,7 @@ impl Registers {
         }
     }
 
-    /// Those of which only these are known.
+    /// A register set of which only these are known.
     #[inline]
     pub fn at(pc: u64, sp: u64, fp: u64) -> Self {
         Self {
@@ -238,7 +238,7 @@ pub fn interrupted_pc(context: &libc::ucontext_t) -> u64 {
         .unwrap_or(0) as u64
 }
 
-/// Lets the interrupted code go on at `pc`.
+/// Continues the interrupted code at `pc`.
 #[inline]
 pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
     if let Some(slot) = context.uc_mcontext.gregs.get_mut(libc::REG_RIP as usize) {
@@ -273,7 +273,7 @@ pub unsafe fn thread_pointer() -> u64 {
     value
 }
 
-/// Whether [`tls_base`] may be called: the kernel says so from Linux 5.9 on, in a bit of
+/// Whether [`tls_base`] may be called: from Linux 5.9 on the kernel reports that in a bit of
 /// `AT_HWCAP2`.
 pub fn may_read_tls_base() -> bool {
     const FSGSBASE: libc::c_ulong = 1 << 1;
@@ -296,7 +296,7 @@ pub unsafe fn tls_base() -> u64 {
 /// One system call with up to six arguments; negative results are `-errno`. Does not touch `errno`.
 ///
 /// # Safety
-/// The arguments must be what the call asks for; memory it writes must be owned by the caller.
+/// The arguments must be valid for the call; memory that it writes must be owned by the caller.
 #[inline]
 pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = args;

@@ -1,4 +1,4 @@
-//! Arming, disarming and ending the wake-ups of one thread, whatever makes them.
+//! Arming, disarming and ending the wake-ups of one thread, for any source of signals.
 //!
 //! All functions work on a locked record. `rearm` runs in the handler, the others on ordinary
 //! threads.
@@ -284,7 +284,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the thread's signals; what makes them stays.
+    /// Stops the thread's signals; their source stays.
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
@@ -300,7 +300,7 @@ impl Engine {
                 record.engine.store(NO_ENGINE, Ordering::Relaxed);
                 Self::delete_timer(record);
             }
-            // Fails only if the timer is gone, and then it is disarmed.
+            // Fails only if the timer is deleted, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
             KERNEL => {
                 let told_to_ns = unsignalled::close(self, &guard);
@@ -313,7 +313,7 @@ impl Engine {
             }
             _ => {}
         }
-        // So it is with what one carries that could not be armed again.
+        // The same holds for weight that is carried by a thread that could not be armed again.
         if record.is_live() {
             record.carried.store(0, Ordering::Relaxed);
             record.carried_ns.store(0, Ordering::Relaxed);

@@ -2,9 +2,9 @@
 //!
 //! The kernel takes a thread's events off the processor and puts them back at each switch between
 //! threads, and sets the machine's timer for them: some microseconds in a virtual machine. A timer
-//! on the thread's CPU clock costs nothing there, as it is looked at in the kernel's tick only
-//! (`run_posix_cpu_timers` of kernel/time/posix-cpu-timers.c); but such samples have no kernel
-//! frames. Which threads shall have what is not decided here. Nothing here runs in a handler.
+//! on the thread's CPU clock costs nothing there, as it is checked only in the kernel's tick
+//! (`run_posix_cpu_timers` of kernel/time/posix-cpu-timers.c). But such samples have no kernel
+//! frames. Callers decide which threads get a timer. Nothing here runs in a handler.
 
 use crate::config::EngineKind;
 use crate::counters::Cause;
@@ -15,7 +15,8 @@ use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Whether a timer signals this thread for its perf event. (Not: because none could be had.)
+    /// Whether a timer signals this thread in place of its perf event. (Not: because it could get
+    /// no event.)
     #[must_use]
     pub fn has_timer(&self, record: &ThreadRecord) -> bool {
         record.exchange.is_by_timer.load(Ordering::Relaxed)
@@ -156,7 +157,7 @@ impl Engine {
         result.map(|()| is_meant)
     }
 
-    /// A plan for what signals the thread now, from where its last one has taken it.
+    /// Sets a plan for the thread's new source of signals, from where the last one has left off.
     fn go_on_elsewhere(&self, guard: &mut Guard<'_>) {
         let taken_ns = guard.inner().plan.taken_to_ns();
         match sys::cpu_ns_of(guard.record().tid()) {

@@ -1,5 +1,5 @@
-//! The engine: one per process, made once, never freed. Its handlers stay installed for ever,
-//! because a signal that is still on its way must never meet the default action.
+//! The engine: one per process, made once, never freed. Its handlers stay installed for ever.
+//! Otherwise a signal that is still on its way could meet the default action.
 //!
 //! Order of things for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
 //! `start`; then periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends;
@@ -43,7 +43,7 @@ pub struct Engine {
     pub(crate) signal: i32,
     pub(crate) kind: EngineKind,
     pub(crate) live: Live,
-    /// The process's first thread. Not asked for in handlers: that is a system call.
+    /// The process's first thread. Not read in handlers: that is a system call.
     pub(crate) main_tid: i32,
     /// Whether handlers can identify threads without asking the kernel.
     pub(crate) reads_tls_base: bool,
@@ -148,26 +148,25 @@ impl Engine {
         &self.words
     }
 
-    /// Sets what the handler calls for a snapshot of a thread that is asked where it is because
-    /// others wait for what it has ([`Reason::Owner`]): it finds the request, if the thread still
-    /// has that ([`Capture::set_request`](crate::Capture::set_request)). The rules for [`Extra`]
-    /// apply.
+    /// Sets the handler's function for a thread whose stack is requested because others wait for
+    /// its object ([`Reason::Owner`]). It finds the request, if the thread still owns the object
+    /// ([`Capture::set_request`](crate::Capture::set_request)). The rules for [`Extra`] apply.
     pub fn set_claim(&self, claim: Extra) {
         self.claim.store(claim as *mut (), Ordering::Release);
     }
 
-    /// Sets what else the handler calls for each snapshot; see [`Extra`].
+    /// Sets the handler's further function for each snapshot; see [`Extra`].
     pub fn set_extra(&self, extra: Extra) {
         self.extra.store(extra as *mut (), Ordering::Release);
     }
 
-    /// Sets what finds out what a thread works for, called after [`Extra`]; it must not copy
+    /// Sets the function that finds a thread's context, called after [`Extra`]; it must not copy
     /// chunks.
     pub fn set_context(&self, hook: Extra) {
         self.context.store(hook as *mut (), Ordering::Release);
     }
 
-    /// Sets what walks stacks before a slot is published; see [`WalkHook`].
+    /// Sets the function that walks stacks before a slot is published; see [`WalkHook`].
     pub fn set_walk(&self, walk: WalkHook) {
         self.walk.store(walk as *mut (), Ordering::Release);
     }
@@ -278,7 +277,7 @@ impl Engine {
     ) -> Result<&'static ThreadRecord, Errno> {
         let record = self.slab.begin(registration)?;
         if self.is_running() {
-            // A failure is counted there, and the record stays good for wall-clock use.
+            // A failure is counted there, and the record stays usable for wall-clock samples.
             let _ = self.arm(record);
         }
         Ok(record)
@@ -393,7 +392,7 @@ impl Engine {
         count
     }
 
-    /// All live records. A record may end while it is looked at.
+    /// All live records. A record may end while it is read.
     pub fn live_records(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
         self.slab
             .iter()
@@ -489,8 +488,8 @@ impl Engine {
             record.silent_tends.store(0, Ordering::Relaxed);
             return;
         }
-        // A timer may be late by some ticks; a thread that blocks the signal never answers, and is
-        // not asked for ever.
+        // A timer may be late by some ticks. A thread that blocks the signal never answers, and is
+        // not asked again and again.
         const LATE_NS: u64 = 50_000_000;
         let armed = record.armed.load(Ordering::Relaxed);
         let due_ns = record.next_due_ns.load(Ordering::Relaxed);

@@ -16,11 +16,11 @@ use perf_event_open_sys::bindings::{
 pub const RING_BYTES: usize = 2 * RING_PAGE;
 pub const RING_PAGE: usize = 4096;
 
-/// The shortest gap of events that leave out the kernel. Their timer goes off there, too, and is
-/// then set again without having counted: a thread must get out of the kernel in less.
+/// The shortest gap of events that leave out the kernel. Their timer fires there, too, and is then
+/// set again without having counted: a thread must leave the kernel in less time.
 const USER_GAP_MIN_NS: u64 = 100_000;
 
-/// What `perf_event_open` allows.
+/// The events that `perf_event_open` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLevel {
     /// Whether samples may lie in the kernel and have kernel call chains.

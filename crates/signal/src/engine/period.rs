@@ -25,7 +25,7 @@ pub struct Standing {
     pub gap_ns: u64,
     /// Whether the next point is in the same block as the last one.
     pub steady: bool,
-    /// Whether the event went off when it was to, so that it may go on from there.
+    /// Whether the event overflowed on time, so that it may continue from there.
     pub on_time: bool,
     /// Whether it has sent all it may, and is disabled: then it needs a period in any case.
     pub silenced: bool,

@@ -6,15 +6,15 @@ use std::vec::Vec;
 
 const MS: u64 = 1_000_000;
 
-/// An event as the kernel has it: it goes off a period after it last went off or was set, until it
-/// has sent all it may.
+/// An event as the kernel has it: it overflows a period after it last overflowed or was set, until
+/// it has sent as many signals as it may.
 struct Event {
     period_ns: u64,
     next_ns: u64,
     credit: u32,
 }
 
-/// What a run of signals came to.
+/// The result of a run of signals.
 #[derive(Default)]
 struct Run {
     /// CPU time and weight of each sample.
@@ -114,8 +114,8 @@ fn a_clock_that_strays_from_the_timer_is_followed() {
         let length_ns = 30_000 * MS;
         let run = play(MS, length_ns, |_| 5_000, lost_ns);
         weight_is_time_at_each_sample(&run, MS);
-        // Each signal is worth an interval less what is lost, blocks with short windows come to
-        // their ends a little early or late.
+        // Each signal is worth an interval minus small losses: blocks with short windows end a
+        // little early or late.
         let due = length_ns / MS;
         let most = due + due / 16;
         assert!(run.signals <= most, "{} for {due}", run.signals);

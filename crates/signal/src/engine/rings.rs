@@ -16,15 +16,15 @@ use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use dwell_walker::Memory;
 
-/// Rings at once, at most: each is 0.5 or 2 MiB of locked memory.
+/// Maximum number of rings at once: each is 0.5 or 2 MiB of locked memory.
 const RINGS_MAX: usize = 64;
 /// Samples by signals in a row that show only what the kernel can copy, before a thread gets a
 /// ring.
 const PLAIN_SAMPLES: u32 = 3;
 /// In place of their number: the thread is signalled permanently.
 const SIGNALLED: u32 = u32::MAX;
-/// A thread without a sample for so long, or for so many intervals, may lose its ring to another
-/// one.
+/// A thread without a sample for this long, or for this many intervals, may lose its ring to
+/// another one.
 const RESTS_NS: u64 = 2_000_000_000;
 const RESTS_INTERVALS: u64 = 8;
 
@@ -36,7 +36,7 @@ const AT_ONCE: u32 = 1;
 pub(crate) struct Rings {
     /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
     bytes: AtomicU32,
-    /// So many there can be: fewer where the kernel has refused one.
+    /// Maximum number of rings: fewer where the kernel has refused one.
     most: AtomicU32,
     /// Its error then; 0: it has not.
     refusal: AtomicI32,
@@ -84,8 +84,8 @@ impl Rings {
         }
     }
 
-    /// The kernel has refused one: no more than there are, if that is what its error says. (Else
-    /// the thread has just ended, or there is no descriptor left.)
+    /// The kernel has refused a ring. The present number becomes the maximum, if the error means
+    /// that. (Otherwise the thread has just ended, or there is no descriptor left.)
     pub(super) fn refused(&self, error: Errno) {
         if matches!(error.0, libc::EPERM | libc::EACCES | libc::ENOMEM) {
             self.most.store(self.held() as u32, Ordering::Relaxed);
@@ -95,8 +95,8 @@ impl Rings {
 }
 
 impl Engine {
-    /// Lets the kernel copy so many bytes of stack for each sample of threads of which a signal
-    /// has shown nothing more; 0: threads are signalled. Takes effect with the next drain.
+    /// Lets the kernel copy this many bytes of stack for each sample of threads whose signals have
+    /// shown no more than it can copy; 0: threads are signalled. Takes effect with the next drain.
     pub fn let_kernel_copy(&self, stack_bytes: u32) {
         self.rings.bytes.store(stack_bytes, Ordering::Relaxed);
         self.rings.most.store(RINGS_MAX as u32, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Engine {
         self.let_kernel_copy(stack_bytes | AT_ONCE);
     }
 
-    /// Whether threads get rings before a signal has shown anything.
+    /// Whether threads get rings before a signal has shown their context.
     pub(super) fn gives_rings_at_once(&self, record: &ThreadRecord) -> bool {
         self.rings.bytes.load(Ordering::Relaxed) & AT_ONCE != 0 && !must_be_signalled(record)
     }
@@ -189,8 +189,8 @@ impl Engine {
         }
     }
 
-    /// Whether a logical thread is mounted just now, as far as the runtime has said where that is
-    /// to be seen.
+    /// Whether a logical thread is mounted just now, as far as the runtime has configured where
+    /// that can be read.
     fn has_logical(&self, record: &ThreadRecord) -> bool {
         let thread = record.managed_thread();
         let at = self.words.mounted().filter(|_| thread != 0);
@@ -357,14 +357,14 @@ fn is_one_more(record: &ThreadRecord) -> bool {
     record.plain.fetch_update(order, order, more) == Ok(PLAIN_SAMPLES.saturating_sub(1))
 }
 
-/// What a sample shows.
+/// The result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
-    /// Nothing but what the kernel copies as well.
+    /// Only data that the kernel copies as well.
     Plain,
     /// Something that only the thread's handler can read, or that the kernel does not copy.
     More,
-    /// It was walked where it was taken, for want of time, or not at all: it says neither.
+    /// The stack was walked at once, for want of time, or not at all: this shows neither.
     Nothing,
 }
 
@@ -383,7 +383,7 @@ fn bytes_for(depth: u64, before: u32, most: u32) -> u32 {
     }
 }
 
-/// What a sample shows to a kernel that copies so many bytes of stack.
+/// The result of a sample for a kernel that copies this many bytes of stack.
 fn sight(header: &SlotHeader, bytes: u32) -> Sight {
     let is_all_there = header.stack_end_known && depth(header) <= u64::from(bytes);
     let is_alone = header.context.active == 0 && header.logical_id == 0 && header.cont_entry == 0;
@@ -408,7 +408,7 @@ mod tests {
             assert!(rings.take(index));
         }
         assert_eq!(rings.held(), RINGS_MAX);
-        assert!(!rings.take(1000), "there is none left");
+        assert!(!rings.take(1000), "no ring is left");
         rings.give_back(7);
         rings.give_back(7);
         assert!(rings.take(1000));

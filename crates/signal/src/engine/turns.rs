@@ -17,8 +17,8 @@ use core::sync::atomic::Ordering;
 use dwell_walker::Memory;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-/// Where a thread's account of its turns stands. Tells of another one of the same thread only
-/// whether they are the same: then it has not been given a processor in between.
+/// The state of a thread's account of its turns. Two values of the same thread can only be
+/// compared for equality: equal means that it has not been given a processor in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     page: usize,
@@ -31,8 +31,8 @@ impl Turns {
         (self.page as u64) << 20 | u64::from(self.lock)
     }
 
-    /// Has the processor fetch what [`Engine::turns`] will read of `record` soon, of which this was
-    /// read before.
+    /// Prefetches the data that [`Engine::turns`] will read soon of `record`, which was read
+    /// before.
     pub fn fetch(&self, record: &ThreadRecord) {
         fetch_ahead(core::ptr::from_ref(record).addr());
         fetch_ahead(
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Maps the control page of the thread's perf event. Costs a page of locked memory, a mapping
-    /// and some 5 us; does nothing for threads without a perf event, or while another thread works
+    /// and some 5 us. Does nothing for threads without a perf event, or while another thread works
     /// on the record: then it may be tried again.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     }
 }
 
-/// Unmaps what is mapped of the thread's event.
+/// Unmaps the mappings of the thread's event.
 pub(crate) fn detach(engine: &Engine, guard: &Guard<'_>) {
     detach_page(engine, guard);
     let ring = guard.record().ring.swap(0, Ordering::Relaxed);

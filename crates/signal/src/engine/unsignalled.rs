@@ -30,7 +30,7 @@ const PAGE: usize = 4096;
 pub(super) const FEW_BYTES: u32 = 16 << 10;
 /// Room for 30 samples and more, whose stacks are copied up to 16 KiB, ...
 const SMALL_BYTES: usize = 128 * PAGE;
-/// ... or up to 60: the kernel sets aside what it was asked to copy.
+/// ... or up to 60: the kernel reserves the requested size.
 const LARGE_BYTES: usize = 512 * PAGE;
 
 /// Bytes of records for a thread, which depend on how much of its stack is copied; a power of two.
@@ -178,17 +178,17 @@ fn mind_clock(record: &ThreadRecord, last: &Sample) {
     let Some(used_ns) = used_ns(record) else {
         return;
     };
-    // Read after the thread's clock, so that it is no less than what has passed.
+    // Read after the thread's clock, so that it is no less than the elapsed time.
     let since_ns = sys::monotonic_ns().saturating_sub(last.time_ns);
     let before_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
     let ahead_ns = ahead_ns(before_ns, last.count_ns, used_ns, since_ns);
     record.kernel_ahead_ns.store(ahead_ns, Ordering::Relaxed);
 }
 
-/// What was in a ring.
+/// The samples of a ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pumped {
-    /// A stack was deeper than what is copied, or was not the thread's own.
+    /// A stack was deeper than the copy, or was not the thread's own.
     pub is_cut: bool,
 }
 
@@ -273,7 +273,7 @@ struct Sample {
 impl Sample {
     /// Reads the one at this position.
     fn read(ring: &Ring, start: u64) -> Sample {
-        // Header, ids, time, count; then the chain: its length, and so many words.
+        // Header, ids, time, count; then the chain: its length, and its words.
         let at = |index: u64| start.wrapping_add(index.wrapping_mul(8));
         let word = |index: u64| ring.word(at(index));
         let entries = word(4);
@@ -349,7 +349,7 @@ impl Copied {
     }
 }
 
-/// Makes a snapshot of one record of the ring. Whether the stack is deeper than what was copied.
+/// Makes a snapshot of one record of the ring. Returns whether the stack is deeper than the copy.
 fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool {
     let sample = Sample::read(ring, start);
     record
@@ -469,8 +469,8 @@ fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)
     }
 }
 
-/// Copies the stack into the slot, behind the word below it: the kernel copies nothing there, but
-/// rules of code that ends look there for the caller's rbp, which by then is in the register.
+/// Copies the stack into the slot, behind the word below it. The kernel copies nothing there, but
+/// rules for function epilogues look there for the caller's rbp, which by then is in the register.
 fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
     let room = slot.capacity().saturating_sub(8);
     let len = len.min(room);
@@ -533,7 +533,7 @@ impl Ring {
     }
 
     /// # Safety
-    /// `to` must be good for writes of `len` bytes, which the kernel must have written from
+    /// `to` must be valid for writes of `len` bytes, which the kernel must have written from
     /// `position` on.
     unsafe fn copy(&self, position: u64, to: *mut u8, len: usize) {
         let offset = (position as usize) & self.data_bytes.wrapping_sub(1);
@@ -592,7 +592,8 @@ mod tests {
     #[test]
     fn time_taken_by_the_host_is_not_reported() {
         let mut ahead = 0;
-        // The host takes 0, 300, 0, and 50 of each 1000; it is asked 0 to 200 after the sample.
+        // The host takes 0, 300, 0, and 50 of each 1000; the clock is read 0 to 200 after the
+        // sample.
         let (mut count, mut used) = (0u64, 0);
         for (host, late) in [(0, 0), (300, 200), (0, 0), (50, 10)] {
             count += 1000;
@@ -608,7 +609,8 @@ mod tests {
     #[test]
     fn an_event_that_falls_behind_is_followed() {
         let mut ahead = 0;
-        // It loses 3 of each 1000; the thread has run all the time until it is asked, or not.
+        // It loses 3 of each 1000. The thread has run all the time until the clock is read, or
+        // not.
         for round in 1..1000u64 {
             let (count, used) = (round * 997, round * 1000);
             let ran = if round % 2 == 0 { 100 } else { 0 };

@@ -1,4 +1,4 @@
-//! Thread records: what the handler knows of the thread it runs on.
+//! Thread records: the handler's data about the thread it runs on.
 //!
 //! Records live in a slab that is never freed, so a late signal can always look at one and find
 //! that it is not meant (any more). Signals carry a cookie of index and generation, or a perf file
@@ -20,7 +20,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-/// What the agent says about a thread.
+/// The agent's data about a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registration {
     /// The thread's id.
@@ -36,7 +36,7 @@ pub struct Registration {
     /// Whether the thread was born while being registered: its plan then begins at CPU time 0, else
     /// at the time it has used when sampling begins.
     pub newborn: bool,
-    /// Anything; comes back in each slot.
+    /// Any value; comes back in each slot.
     pub user: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     pub plan: Plan,
     /// The period that the thread's perf event has.
     pub period_ns: u64,
-    /// Signals that it may send before it is disabled, at most.
+    /// Maximum number of signals that it may send before it is disabled.
     pub credit: u32,
     /// Until which of its CPU time the thread is not sampled, after a handler that took long.
     pub spared_until_ns: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Exchange {
     pub is_by_timer: AtomicBool,
     /// Whether the event had a ring.
     pub had_ring: AtomicBool,
-    /// For how many looks in a row it has hardly run.
+    /// Number of checks in a row in which it has hardly run.
     pub rests: AtomicU32,
     /// Whether it keeps its timer because all threads together are switched too often for events.
     pub is_held: AtomicBool,
@@ -98,7 +98,8 @@ pub struct ThreadRecord {
     generation: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) tid: AtomicI32,
-    // Here, as these and those before are what the wall clock's thread reads of each in each tick.
+    // Here, because the wall-clock sampler reads these fields and those before for each thread in
+    // each tick.
     pub(crate) engine: AtomicU32,
     pub(crate) perf_fd: AtomicI32,
     /// The control page of its perf event, or 0; that of the ring if there is one.
@@ -123,7 +124,7 @@ pub struct ThreadRecord {
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
     pub(crate) exchange: Exchange,
-    /// Samples by signals in a row for which none was needed.
+    /// Plain samples by signals in a row.
     pub(crate) plain: AtomicU32,
     /// Why no signal reaches it, as a number; 0: one does.
     pub(crate) unreachable: AtomicU32,
@@ -147,11 +148,11 @@ pub struct ThreadRecord {
     pub(crate) kernel_bytes: AtomicU32,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
-    /// CPU time at which the plan was last asked for due points.
+    /// CPU time when the plan was last asked for due points.
     pub(crate) counted_ns: AtomicU64,
     pub(crate) signals: AtomicU64,
     pub(crate) signals_tended: AtomicU64,
-    /// CPU time when the thread was looked after last.
+    /// CPU time when the thread was last checked.
     pub(crate) tended_ns: AtomicU64,
     /// Its turns then, if it has not run since the time before; else [`NO_TURNS`].
     pub(crate) tended_turns: AtomicU64,
@@ -206,7 +207,7 @@ impl ThreadRecord {
         self.managed_thread.store(managed_thread, Ordering::Release);
     }
 
-    /// The runtime's id of the managed thread, or 0 if it is none.
+    /// The runtime's id of the managed thread, or 0 for a native one.
     #[inline]
     #[must_use]
     pub fn managed_id(&self) -> u64 {
@@ -230,7 +231,7 @@ impl ThreadRecord {
         self.stack_hi.load(Ordering::Relaxed)
     }
 
-    /// What the agent attached to the record.
+    /// The agent's value in the record.
     #[must_use]
     pub fn user(&self) -> u64 {
         self.user.load(Ordering::Relaxed)
@@ -272,8 +273,8 @@ impl ThreadRecord {
         self.weight_ns.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the thread's samples would have stood for, in ns of its CPU time, that found
-    /// no free slot. For threads that have ended: of others the next sample carries it.
+    /// Takes over the weight of the thread's samples that found no free slot, in ns of its CPU
+    /// time. For threads that have ended: otherwise the next sample carries it.
     #[must_use]
     pub fn take_carried_ns(&self) -> u64 {
         self.carried.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The slab of thread records: chunks of 1024, made as needed, never freed. A record is not touched
-//! before a thread gets it: most processes have few, and pages that are never touched cost nothing.
+//! The slab of thread records: chunks of 1024, made as needed, never freed. A record is not
+//! touched before a thread gets it: most processes have few, and untouched pages cost nothing.
 
 use crate::freelist::TaggedHead;
 use crate::record::{ENDED, FREE, Registration, ThreadRecord};
@@ -99,7 +99,7 @@ impl Slab {
         self.get(index).map(|record| &record.next_free)
     }
 
-    /// Sees to it that the chunk of this number is there.
+    /// Makes the chunk with this number, if it does not exist.
     fn make_chunk(&'static self, number: u32) -> Result<(), Errno> {
         let place = self.chunks.get(number as usize);
         let place = place.ok_or(Errno(libc::EAGAIN))?;

@@ -1,4 +1,4 @@
-//! What a snapshot consists of, and how readers see it. Must not interpret any of it.
+//! The content of a snapshot, and how readers see it. Must not interpret any of it.
 
 use crate::arch::Registers;
 use crate::load::Live;
@@ -77,7 +77,7 @@ pub struct SlotHeader {
     pub record_generation: u32,
     /// The thread's id.
     pub tid: i32,
-    /// What the agent attached to the record (see `ThreadRecord::user`).
+    /// The agent's value in the record (see `ThreadRecord::user`).
     pub user: u64,
     /// The runtime's own structure of the thread, or 0.
     pub managed_thread: u64,
@@ -106,7 +106,7 @@ pub struct SlotHeader {
     pub anchor_pc: u64,
     /// ... and fp.
     pub anchor_fp: u64,
-    /// The word that the runtime has asked for ([`Words::set_word`](crate::Words::set_word)); 0 if
+    /// The word that the runtime has requested ([`Words::set_word`](crate::Words::set_word)); 0 if
     /// it could not be read.
     pub word: u64,
     /// Address of the first stack byte copied.
@@ -127,14 +127,14 @@ pub struct SlotHeader {
     pub logical_id: u64,
     /// Where on the stack the mounted continuation was entered, or 0.
     pub cont_entry: u64,
-    /// What the thread worked for.
+    /// The thread's context.
     pub context: Context,
     /// The allocated object, if the snapshot is for one ([`Reason::Allocation`]).
     pub allocation: Allocation,
     /// The wait, if the snapshot is for one ([`Reason::Wait`]).
     pub wait: Wait,
-    /// The request that it answers ([`Reason::Owner`]); 0: none, the thread has not what is asked
-    /// for.
+    /// The request that it answers ([`Reason::Owner`]); 0: none, the thread does not own the
+    /// object.
     pub request: u64,
     /// Time the handler had used up when it published.
     pub handler_ns: u64,
@@ -312,7 +312,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Where in a slot's data the next chunk begins: behind what has been copied, aligned.
+/// Where in a slot's data the next chunk begins: behind the copied data, aligned.
 #[inline]
 pub(super) fn chunk_start(used: usize) -> usize {
     used.wrapping_add(15) & !15

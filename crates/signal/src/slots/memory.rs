@@ -13,8 +13,8 @@ pub struct Region<'a> {
     pub start: u64,
     /// The copy.
     pub bytes: &'a [u8],
-    /// End of the range the copy was to cover; what is beyond the copy but below this cannot be
-    /// read. Values up to the end of the copy mean that it is complete.
+    /// End of the range that the copy was to cover; bytes between the end of the copy and this
+    /// address cannot be read. Values up to the end of the copy mean that it is complete.
     pub end: u64,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Region<'a> {
         (addr < self.end).then_some(Governed::Missing)
     }
 
-    /// From here on the region has nothing to say.
+    /// The end of the addresses that the region covers.
     fn governed_end(&self) -> u64 {
         let copied = self.start.saturating_add(self.bytes.len() as u64);
         copied.max(self.end)
@@ -71,15 +71,15 @@ enum Governed<'a> {
     Missing,
 }
 
-/// Regions at most: the stack, another stack that was not copied, and the chunks.
+/// Maximum number of regions: the stack, another stack that was not copied, and the chunks.
 pub const REGIONS_MAX: usize = 2 + CHUNKS_MAX;
 
 /// Memory in which copied regions hide the same addresses of `live`.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotMemory<'a, M> {
     regions: [Region<'a>; REGIONS_MAX],
-    /// No region has anything to say below the first and from the second on: most reads of a walk
-    /// that are not of the stack are of metadata far from it.
+    /// No region covers addresses below the first and from the second on: most reads of a walk
+    /// outside the stack are of metadata far from it.
     span: (u64, u64),
     live: M,
 }
@@ -104,13 +104,13 @@ impl<'a, M: Memory> SnapshotMemory<'a, M> {
         }
     }
 
-    /// Whether no region has a say in the `len` bytes from `addr` on.
+    /// Whether no region covers the `len` bytes from `addr` on.
     #[inline]
     fn is_outside(&self, addr: u64, len: u64) -> bool {
         addr >= self.span.1 || addr.saturating_add(len) <= self.span.0
     }
 
-    /// What is behind the copies.
+    /// The memory behind the copies.
     pub fn live(&self) -> &M {
         &self.live
     }

@@ -58,14 +58,14 @@ impl OwnedSlot {
         self.capacity
     }
 
-    /// Where the stack's copy goes.
+    /// The place of the stack's copy.
     #[inline]
     pub fn data(&mut self) -> *mut u8 {
         self.base.wrapping_add(HEADER_BYTES) as *mut u8
     }
 
-    /// Where the next chunk's copy goes, and how many bytes of it fit, once the stack and the
-    /// chunks before it have been copied.
+    /// The place of the next chunk's copy, and how many bytes of it fit, once the stack and the
+    /// earlier chunks have been copied.
     #[inline]
     pub fn chunk_room(&mut self) -> (*mut u8, usize) {
         let start = chunk_start(self.header().used());
@@ -81,7 +81,7 @@ impl OwnedSlot {
         unsafe { &*word }
     }
 
-    /// Takes over what is in `smaller`.
+    /// Takes over the content of `smaller`.
     #[inline]
     pub fn copy_from(&mut self, smaller: &mut OwnedSlot) {
         let len = HEADER_BYTES.wrapping_add(smaller.header().used().min(smaller.capacity));
@@ -199,8 +199,8 @@ impl SlotPool {
     }
 
     /// A free slot for `needed` bytes: of the smallest class that holds them and has one. None if
-    /// all of those are taken: a stack without its root would be a failed sample, while the weight
-    /// of one without a slot goes to the thread's next. More than the largest class holds is cut.
+    /// all of those are taken. A stack without its root would be a failed sample, while the weight
+    /// of a sample without a slot goes to the thread's next. Data beyond the largest class is cut.
     #[inline]
     pub fn take(&self, needed: usize) -> Option<OwnedSlot> {
         let needed = needed.min(self.largest());
@@ -270,7 +270,8 @@ impl SlotPool {
         rest.wrapping_add(self.drain_while(all))
     }
 
-    /// Whether a drain was ended by its visitor, so that the next one goes on with the same slots.
+    /// Whether a drain was ended by its visitor, so that the next one continues with the same
+    /// slots.
     #[must_use]
     pub fn has_rest(&self) -> bool {
         self.rest.load(Ordering::Relaxed) != 0

@@ -1,4 +1,4 @@
-//! The pool under several threads: no slot is ever in two hands, none gets lost.
+//! The pool under several threads: no slot ever has two owners, none gets lost.
 
 use super::*;
 use crate::slots::Reason;

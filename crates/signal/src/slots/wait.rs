@@ -31,7 +31,7 @@ pub struct Wait {
     pub class: u32,
     /// The owner.
     pub owner: LockOwner,
-    /// Whether it was asked where that one was.
+    /// Whether the owner's stack was requested.
     pub asked: Asked,
 }
 
@@ -39,7 +39,7 @@ pub struct Wait {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Asked {
-    /// The time in waits that the answer stands for, in nanoseconds; 0: it was not asked.
+    /// The time in waits that the answer stands for, in nanoseconds; 0: it was not requested.
     pub weight_ns: u64,
     /// The number that identifies the answer
     /// ([`SlotHeader::request`](super::SlotHeader::request)); 0 without an answer.

@@ -55,7 +55,7 @@ fn set_key(key: libc::pthread_key_t, record: &'static ThreadRecord) {
     assert_eq!(unsafe { libc::pthread_setspecific(key, value) }, 0);
 }
 
-/// The threads are gone without having said so; they are found, and their records free again.
+/// The threads have exited without notice. They are found, and their records are free again.
 fn await_burial(engine: &'static Engine) {
     for _ in 0..1_000_000 {
         engine.tend();

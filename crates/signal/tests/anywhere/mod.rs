@@ -41,7 +41,7 @@ static WALKS: AtomicU64 = AtomicU64::new(0);
 static WALKING: AtomicU32 = AtomicU32::new(0);
 static DELAY_US: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// A thread that must not be asked for its thread-local storage.
+/// A thread that must not touch its thread-local storage.
 static BARE_TID: AtomicI32 = AtomicI32::new(0);
 /// Handlers run by other processes; in memory that children share.
 static ELSEWHERE: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
@@ -111,7 +111,7 @@ extern "C" fn watched(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     *errno = before;
 }
 
-/// "Walks" one frame, and meets memory that cannot be read on the way.
+/// "Walks" one frame, and reads memory that cannot be read on the way.
 fn walk(target: &mut WalkTarget<'_>) {
     let wild = target.live().word(16).is_ok();
     let (id, bci) = (target.header().regs.rip, i32::from(wild));
@@ -148,7 +148,7 @@ fn serve(engine: &'static Engine) {
     WATCHED.set(false);
 }
 
-/// What a scenario works with.
+/// The parts of a scenario.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub engine: &'static Engine,

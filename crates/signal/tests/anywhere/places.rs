@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 /// A signal of the program's own.
 const THEIR_SIGNAL: i32 = 60;
-/// Of an alternate stack; what `SIGSTKSZ` has been for long. A debug build needs more than that.
+/// Size of an alternate stack; the value of `SIGSTKSZ` for long. A debug build needs more than
+/// that.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Signals that come to the alternate stack at least.
+/// Minimum number of signals that come to the alternate stack.
 const SIGNALS: u32 = 3;
 
 extern "C" fn burn_in_handler(_: i32) {
@@ -93,7 +94,7 @@ fn change_mask(how: i32, set: u64) {
     assert_eq!(result, 0);
 }
 
-/// Walks meet unreadable memory while the thread blocks the signals that say so.
+/// Walks meet unreadable memory while the thread blocks the signals of faults.
 pub fn with_faults_blocked(stage: &Stage<'_>) {
     let samples = stage.record(|| {
         run_threads(stage.engine, 0..2, |_| {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CHILD_CPU_NS: i64 = 20_000_000;
 /// A child that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What `_exit` and `waitpid` make of a code.
+/// Shift between the code of `_exit` and the status of `waitpid`.
 const EXIT_CODE_SHIFT: i32 = 8;
 
 /// The exit code of a child, which must not hang.
@@ -59,7 +59,7 @@ pub fn vfork_children_are_left_alone(stage: &Stage<'_>) {
     assert_eq!(elsewhere(), before + 1);
 }
 
-/// Children that go on without becoming another program: they allocate, burn and exit.
+/// Children that continue without becoming another program: they allocate, burn and exit.
 pub fn forked_children_are_left_alone(stage: &Stage<'_>) {
     let (engine, helpers, before) = (stage.engine, stage.helpers, elsewhere());
     stage.record(|| {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a thread knows about itself at its end.
+/// A thread's own data at its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
     /// Index of its record.
@@ -47,7 +47,7 @@ pub fn longest_window_ns(interval_ns: u64) -> u64 {
     }
 }
 
-/// An engine with perf events as they are permitted here; says so if they are not.
+/// An engine with perf events as they are permitted here; prints a line if they are not.
 pub fn with_events() -> Option<&'static Engine> {
     let Ok(PerfLevel { kernel }) = perf_permitted() else {
         println!("skipped: perf events are not permitted here");

@@ -1,5 +1,5 @@
-//! System calls that block for a moment, each ready to be made many times. Every one says whether
-//! the kernel begins it again after a handler with `SA_RESTART`; see signal(7).
+//! System calls that block for a moment, each ready to be made many times. Each has a flag for
+//! whether the kernel restarts it after a handler with `SA_RESTART`; see signal(7).
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What others do to end a wait they do about so often.
+/// Helper threads end a wait about this often.
 const PACE: Duration = Duration::from_micros(300);
 /// Waits with a timeout last about so long.
 const WAIT_NS: i64 = 300_000;
@@ -23,7 +23,7 @@ pub struct Call {
     pub name: &'static str,
     /// Whether the kernel or the C library begins it again after a handler of ours.
     pub restarts: bool,
-    /// Gets ready; what it gives makes one call.
+    /// Gets ready; the result makes one call.
     pub prepare: fn() -> Box<dyn FnMut() -> Result<()>>,
 }
 
@@ -59,7 +59,7 @@ fn until() -> libc::timespec {
     }
 }
 
-/// Says when it is dropped that helpers shall end.
+/// Marks when it is dropped that helpers are to end.
 struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {

@@ -79,7 +79,7 @@ fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
         });
         ready.wait();
         while !over.load(Ordering::Acquire) && !worker.is_finished() {
-            // Fails when the thread is gone, or its queue is full.
+            // Fails when the thread has exited, or its queue is full.
             let _ = sys::queue_signal(tid.load(Ordering::Acquire), engine.signal(), STALE);
             thread::sleep(Duration::from_micros(20));
         }
@@ -161,7 +161,7 @@ pub fn run(kind: EngineKind, in_kernel: bool) {
     for interval_ns in intervals_ns {
         for vantage in [Vantage::Snapshot, Vantage::Handler, Vantage::Paused] {
             let count = sampled(engine, *interval_ns, vantage, times);
-            // None has been seen; an interrupt that comes late could do it.
+            // No interrupt has been seen here; one that comes late could do it.
             let most = times * CALLS.len() as u32 / 1000;
             assert!(in_kernel || count <= most, "{count} calls");
         }
