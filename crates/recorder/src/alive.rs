@@ -1,5 +1,5 @@
-//! Objects that were chosen while they were allocated, and which of them are still there: a table
-//! of bounded size, filled on threads of the program, without locks.
+//! Sampled objects, and which of them are still alive: a table of bounded size, filled on threads
+//! of the program, without locks.
 //!
 //! The table holds references of the runtime's that keep no object alive. A dead object is found
 //! when somebody asks. An allocation that needs a place checks some of them. The end of a
@@ -27,7 +27,7 @@ const FREE: usize = 0;
 /// Another thread is working on the place. No reference of a runtime is as small a number.
 const BUSY: usize = 1;
 
-/// References to objects, as the runtime has them, for the calling thread.
+/// References to objects, in the runtime's form, for the calling thread.
 pub trait References {
     /// A reference to the object at hand that does not keep it alive; 0 if the runtime has no
     /// more.
@@ -55,7 +55,7 @@ pub enum Put {
     Followed(u32, u64),
     /// Chance is against it: others stand for it.
     Thinned,
-    /// There was no place, and no time to make one; or no reference could be made.
+    /// No place was free, even after a halving, or no reference could be made.
     Lost,
 }
 
@@ -165,8 +165,8 @@ impl Table {
             return Put::Lost;
         }
         self.chosen.fetch_add(1, Ordering::Relaxed);
-        // Behind a halving about every second place is free: once is enough, unless others are
-        // faster.
+        // After a halving about every second place is free: one attempt is enough, unless other
+        // threads are faster.
         for _ in 0..4 {
             let level = self.level.load(Ordering::Acquire);
             if key > limit(level) {
@@ -269,8 +269,7 @@ impl Table {
         }
     }
 
-    /// How often the limit was halved: each object that is followed stands for 2 to the power of
-    /// this.
+    /// How often the limit was halved: each followed object stands for 2 to the power of this.
     #[must_use]
     pub fn level(&self) -> u32 {
         self.level.load(Ordering::Acquire)

@@ -96,7 +96,7 @@ fn full_table_halves_limit_and_doubles_weights() {
     assert_eq!(table.state().one_of, 2);
     let there = all.map(|object| table.has(&object, table.level()));
     assert_eq!(there, [true, true, false, false]);
-    // Their places are free, and no more than that.
+    // Their places are free, and no others.
     let more = [0, 1].map(|key| followed(table.put(key, &heap)).unwrap());
     assert!(more.iter().all(|object| table.has(object, 1)));
     assert!(!all[2..].iter().any(|object| table.has(object, 0)));
@@ -179,7 +179,7 @@ fn survivors_stand_for_all_survivors_whenever_they_came() {
             (told - truth).abs() < bound,
             "{told} of {truth}, +- {bound}"
         );
-        // A weight that is not doubled, or doubled for some, would be seen.
+        // The test would detect a weight that is not doubled, or doubled for some only.
         assert!(bound < truth / 3.0);
     }
 }

@@ -17,7 +17,7 @@ const OTHERS: &str = "[other classes]";
 #[must_use]
 pub fn weight(size: u64, interval: u64) -> u64 {
     let (size, interval) = (size.max(1) as f64, interval.max(1) as f64);
-    // Not by `1 - exp`, which forgets most digits of small objects.
+    // `1 - exp` would lose most digits for small objects.
     let chance = -(-size / interval).exp_m1();
     (size / chance).round() as u64
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn weight_is_interval_for_small_objects_and_size_for_large() {
         const K: u64 = 1 << 10;
-        // To half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
+        // Up to half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
         assert_eq!(weight(16, 512 * K), 512 * K + 8);
         assert_eq!(weight(K, 512 * K), 512 * K + 512);
         assert_eq!(weight(512 * K, 512 * K), 829_411);
@@ -82,7 +82,7 @@ mod tests {
         assert!(weight(u64::MAX, 1) >= 1 << 63);
     }
 
-    /// Over all gaps that the points may have, an object's weight is its size in the mean.
+    /// Over all possible gaps between points, an object's mean weight is its size.
     #[test]
     fn weights_are_sizes_in_the_mean() {
         for (size, interval) in [(16, 1 << 10), (1 << 10, 1 << 10), (1 << 20, 512 << 10)] {

@@ -21,13 +21,14 @@ const LONG_NS: u64 = 100_000;
 /// ... but as no more than this many.
 const SEVERAL: u64 = 8;
 
-/// Whether a wait with this number, any being as likely as any other, is the one in `one_in`.
+/// Whether the wait with this random number is the one in `one_in` that asks. All numbers are
+/// equally likely.
 #[must_use]
 pub fn asks(draw: u64, one_in: u64) -> bool {
     (u128::from(draw) * u128::from(one_in)) >> 64 == 0
 }
 
-/// The time in waits that an answer stands for, of a wait of `duration_ns` that was recorded.
+/// The time in waits that the answer of a recorded wait of `duration_ns` stands for.
 #[must_use]
 pub fn weight(duration_ns: u64, interval_ns: u64, one_in: u64) -> u64 {
     duration_ns.saturating_mul(one_in).max(interval_ns)
@@ -82,7 +83,7 @@ struct Place {
     number: AtomicU64,
     /// The monitor, as the runtime keeps it.
     monitor: AtomicU64,
-    /// The record of the thread that was signalled and has not answered, and one.
+    /// The record of the signalled thread that has not answered, plus one.
     record: AtomicU32,
 }
 
@@ -96,7 +97,7 @@ impl Place {
     }
 }
 
-/// Questions of waits that are not over. Without locks: handlers find theirs in it.
+/// Questions of waits that are not over. Without locks: handlers search in it.
 pub struct Questions {
     places: [Place; PLACES],
     asked: AtomicU64,
@@ -191,7 +192,7 @@ impl Questions {
         None
     }
 
-    /// Forgets all: waits that were never over, as a recording ended before.
+    /// Forgets all questions: of waits that had not ended when an earlier recording did.
     pub fn clear(&self) {
         for place in &self.places {
             place.record.store(NOBODY, Ordering::Relaxed);
@@ -227,7 +228,7 @@ mod tests {
                         sum += weight(duration, interval, one_in);
                     }
                 }
-                // Where a part of the numbers is one of the chance as well, this is exact.
+                // If one in a part of the numbers is also the chance, this is exact.
                 assert_eq!(sum, duration * DRAWS, "{duration} {interval} {one_in}");
             }
         }
@@ -248,8 +249,8 @@ mod tests {
         );
     }
 
-    /// 50,000 waits a second that follow each other: after the first second about [`PER_S`] ask,
-    /// and whether one does depends on those before it alone.
+    /// 50,000 waits a second, one after the other: after the first second about [`PER_S`] ask.
+    /// Whether one does depends only on those before it.
     #[test]
     fn no_more_ask_than_there_is_time_for() {
         let mut rate = Rate::at_most(PER_S, 1, MOST, 0);

@@ -18,7 +18,7 @@ pub struct Events {
     pub wall: Duration,
     /// Mean number of bytes allocated between two samples of them; 0: none are taken.
     pub alloc_bytes: u64,
-    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it is fixed.
     pub alloc_rate: u64,
     /// The same as `alloc_bytes` for objects that are followed; 0: no objects are followed.
     pub alive_bytes: u64,
@@ -89,7 +89,7 @@ impl Events {
         words.join(",")
     }
 
-    /// As the option `-e` of the command names them.
+    /// In the form of the command's option `-e`.
     #[must_use]
     pub fn mode(&self) -> String {
         let mut mode = "cpu".to_owned();
@@ -145,7 +145,7 @@ const EVENTS: [&str; 7] = [
 /// events replace the present ones.
 ///
 /// # Errors
-/// One line for the user, where something is named that cannot be changed.
+/// One line for the user, if it names an option that cannot be changed.
 pub fn changed(running: &Running, asked: &Options, text: &str) -> Result<Events, String> {
     let path = running.path.display();
     let words: Vec<&str> = text.split(',').filter(|word| !word.is_empty()).collect();

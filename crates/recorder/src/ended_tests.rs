@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const INTERVAL_NS: u64 = 1_000_000;
 const WORK_NS: u64 = 60_000_000;
 
-/// On a busy machine the thread that ends sampling may be kept from it for long between two others.
+/// On a busy machine the thread that ends sampling may lose its processor for long between two
+/// others.
 #[test]
 fn cpu_time_after_a_threads_stop_is_not_sampled() {
     let alone = alone();
@@ -40,7 +41,7 @@ fn cpu_time_after_a_threads_stop_is_not_sampled() {
         });
         over.store(true, Ordering::SeqCst);
         let clocks = &ended.clocks;
-        // Its clock is read on its own, and a ms may pass in between.
+        // Its clock is read separately, and a ms may pass in between.
         let sampled = before_ns..=stopped_ns + 1_000_000;
         assert!(
             sampled.contains(&clocks.sampled_ns),

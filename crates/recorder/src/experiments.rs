@@ -40,10 +40,10 @@ pub fn faulty_walks() -> u64 {
 }
 
 /// Addresses that cannot be read: unmapped, the kernel's, and not canonical (for which the
-/// processor names no address).
+/// processor reports no address).
 const BAD: [u64; 3] = [0x10, 0xffff_ffff_8000_0000, 0xdead_0000_0000_0000];
 
-/// Loads of the last walk that was left alone: the bad ones are spread over as many.
+/// Loads of the last walk that ran without a fault: the bad ones are spread over as many.
 static LOADS: AtomicU64 = AtomicU64::new(100);
 /// One walk in this many runs without a fault.
 const LEFT_ALONE: u64 = 8;
@@ -132,7 +132,8 @@ const NOTES: usize = 2048;
 const PROBES: usize = 64;
 /// Walks whose notes are kept: all that wait for the drainer, unless it is very late.
 const WALKS_NOTED: usize = 1024;
-/// In the address of a note: it could not be read. Addresses of programs do not have this bit.
+/// A bit in the address of a note: the word could not be read. Addresses of programs do not have
+/// this bit.
 const FAILED: u64 = 1 << 63;
 
 static NOTES_OF_WALKS: Table<WALKS_NOTED> = Table::new();
@@ -192,7 +193,7 @@ impl Entry {
                 note.addr.store(key, Ordering::Relaxed);
                 return;
             }
-            // Another value at the same address gets a note of its own.
+            // Another value at the same address gets its own note.
             if found == key && note.value.load(Ordering::Relaxed) == value {
                 return;
             }
@@ -200,7 +201,7 @@ impl Entry {
         self.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the notes: from now on they are found.
+    /// Ends the notes: readers find them from now on.
     fn end(&self, ticket: u64, tid: i32, time_ns: u64) {
         self.tid.store(tid, Ordering::Relaxed);
         self.time_ns.store(time_ns, Ordering::Relaxed);
@@ -229,11 +230,11 @@ impl Entry {
 /// The result of comparing the notes of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
-    /// Something that the walk has read is another by now.
+    /// A word that the walk has read has changed.
     Changed,
     /// None of this many words has changed; the walk may have read more.
     AsItWas { words: usize, overflowed: bool },
-    /// There are no notes of this walk any more, or there never were.
+    /// The notes of this walk are overwritten, or were never made.
     Nothing,
 }
 

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Threads count as long as they get in; once it is closed, the count stays.
+    /// Threads count as long as they can enter; once it is closed, the count stays.
     #[test]
     fn closed_gate_has_no_callback_inside() {
         let gate = Arc::new(Gate::closed());

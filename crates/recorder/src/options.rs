@@ -32,7 +32,7 @@ pub enum Command {
 /// Which source of CPU-time signals to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// perf events where permitted, but for threads that are switched often; else timers.
+    /// perf events where permitted, except for threads that are switched often; else timers.
     Auto,
     /// perf events only.
     Perf,
@@ -61,9 +61,9 @@ pub struct Options {
     pub idle: Vec<String>,
     /// The stack of a thread is recorded if it delays a stop of all threads for longer than this.
     pub late: Duration,
-    /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
+    /// Mean number of bytes allocated between two samples of them; 0: allocations are not sampled.
     pub alloc_bytes: u64,
-    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it is fixed.
     pub alloc_rate: u64,
     /// Maximum number of object samples and of waits recorded in a second; 0: no limit.
     pub max_rate: u64,
@@ -164,7 +164,7 @@ pub const LOCK: std::ops::RangeInclusive<Duration> =
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
-/// An option that cannot be taken, with the reason and the remedy.
+/// An invalid option, with the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(String);
@@ -173,7 +173,7 @@ fn refuse<T>(message: String) -> Result<T, OptionError> {
     Err(OptionError(message))
 }
 
-/// Parses an option string. A `file=` or `reply=` value may hold any character but a comma.
+/// Parses an option string. A `file=` or `reply=` value may contain any character but a comma.
 ///
 /// # Errors
 /// [`OptionError`] that names the option.
@@ -247,7 +247,7 @@ impl Options {
         self.alloc_bytes.max(self.alive_bytes)
     }
 
-    /// The option that wants objects to be sampled, as a message names it.
+    /// The option that requests samples of objects, in the form for a message.
     #[must_use]
     pub fn asked_objects(&self) -> String {
         match self.alloc_bytes {
@@ -593,7 +593,7 @@ mod tests {
         }
     }
 
-    /// Options in a form of their own, with numbers in the smallest unit.
+    /// Options in a canonical form, with numbers in the smallest unit.
     fn written(options: &Options) -> String {
         let command = format!("{:?}", options.command).to_lowercase();
         let engine = format!("{:?}", options.engine).to_lowercase();
@@ -650,7 +650,7 @@ mod tests {
         text
     }
 
-    /// Those of `alloc` and `live`, which are one where there are both, and a rate of them.
+    /// Intervals of `alloc` and `live`, which are equal if both are given, and a rate.
     fn any_intervals() -> impl Strategy<Value = [u64; 3]> {
         let rate = prop_oneof![Just(0), rates::RATE];
         (ALLOC, 0..4u64, rate).prop_map(|(bytes, which, rate)| {

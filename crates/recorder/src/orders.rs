@@ -17,7 +17,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// This order, and to flush and end after it.
+    /// This order, plus to flush and end after it.
     #[must_use]
     pub fn and_stop(self) -> Order {
         Order {
@@ -132,7 +132,7 @@ impl Orders {
         }
     }
 
-    /// The drainer has ended: all that it could do is done.
+    /// The drainer has ended: all its work is done.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {
             state.is_over = true;
@@ -146,8 +146,8 @@ impl Orders {
         self.state.lock().is_ok_and(|state| state.is_over)
     }
 
-    /// Gives an order and waits until it is carried out or the drainer has ended; false if that was
-    /// not in time, or the drainer waits for memory.
+    /// Gives an order and waits until it is carried out or the drainer has ended. False if that
+    /// took too long, or the drainer waits for memory.
     pub fn give(&self, order: Order, timeout: Duration) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;

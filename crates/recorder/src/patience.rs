@@ -12,7 +12,7 @@ use std::time::Duration;
 const WAIT_MAX: Duration = Duration::from_millis(5);
 /// All waits together take no more than one part in this many of the time.
 const SHARE: u64 = 50;
-/// And only so long after a sample was lost.
+/// And only for this long after a sample was lost.
 const AFTER_LOSS_NS: u64 = 10_000_000_000;
 /// A sample of this age was due long ago: the walking thread gets too little CPU time.
 const LATE_NS: u64 = 25_000_000;

@@ -1,4 +1,4 @@
-//! An interval of samples of allocations that adapts to how much is allocated. Pure.
+//! A sampling interval that adapts to the rate of allocation. Pure.
 //!
 //! The runtime's sampler puts a point into each thread's stream of allocated bytes. When the
 //! thread has met a point, the sampler draws the distance to the next one around the interval of
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The smallest interval of objects that adapts, in bytes.
+/// The smallest adaptive interval of objects, in bytes.
 pub const LEAST: u64 = 4 << 10;
 /// The largest one.
 pub const MOST: u64 = 64 << 20;
@@ -32,7 +32,7 @@ const TOO_MANY: u64 = 4;
 /// With a maximum: as soon as the samples of a window have been taken. If they were in the window
 /// before, the check comes after this part of them, until the flood is over.
 const FLOOD: u64 = 4;
-/// The interval is made smaller again where fewer than this part of the ceiling came, ...
+/// The interval is made smaller again if fewer than this part of the maximum arrived, ...
 const CALM: f64 = 0.35;
 /// ... so that no more than this part is used.
 const HALF_FULL: f64 = 0.7;
@@ -97,7 +97,7 @@ impl Rate {
         self.interval
     }
 
-    /// The interval that was to be set could not be: it is another one.
+    /// The interval could not be set: this one is in force.
     pub fn stays(&mut self, interval: u64) {
         self.interval = interval;
     }
@@ -128,7 +128,7 @@ impl Rate {
         let seconds = passed_ns as f64 / WINDOW.as_nanos() as f64;
         let ratio = |per_s: u64| self.samples as f64 / (per_s as f64 * seconds);
         let steps = match self.wanted {
-            // Towards the interval that there is: it is not changed for little.
+            // Towards the present interval: it is not changed for small differences.
             Wanted::About(per_s) => ratio(per_s).log2().trunc(),
             Wanted::AtMost(per_s) => match ratio(per_s) {
                 more if more > 1.0 => more.log2().ceil(),
@@ -141,8 +141,8 @@ impl Rate {
         self.set(self.interval as f64 * steps.exp2())
     }
 
-    /// A sample found no slot: they come faster than they are taken. The interval that is to be set
-    /// now, if it changes.
+    /// A sample found no slot: samples arrive faster than they are drained. Returns the interval
+    /// that is to be set now, if it changes.
     pub fn scarce(&mut self, now_ns: u64) -> Option<u64> {
         let since_ns = now_ns.saturating_sub(self.scarce_ns);
         if since_ns < SCARCE.as_nanos() as u64 || matches!(self.wanted, Wanted::About(_)) {
@@ -190,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// The interval is found so from now on; `None`: it stays.
+    /// The interval adapts with this rate from now on; `None`: it is fixed.
     pub fn begin(&self, rate: Option<Rate>) {
         let mut inner = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         self.samples.store(0, Ordering::Relaxed);
@@ -311,7 +311,7 @@ mod tests {
         changes: u32,
     }
 
-    /// Bytes in a second, how long, and the silence before that.
+    /// Bytes in a second, the duration, and the silence before it.
     const PHASES: [(u64, u64, u64); 3] = [(200 << 20, 2, 0), (2 << 20, 8, 30), (100 << 20, 2, 0)];
 
     /// A process of many threads that goes through the phases, with objects of all sizes.
@@ -466,7 +466,7 @@ mod tests {
             "{samples:?}"
         );
         assert!((8 << 20..=32 << 20).contains(&rate.interval()));
-        // Within the ceiling twice over, and then far below it.
+        // Twice within the maximum, and then far below it.
         let samples = by_second(&mut rate, 1 << 30, 10, 10);
         assert!(samples.iter().all(|it| *it <= 1000), "{samples:?}");
         assert_eq!(rate.interval(), 4 * FIRST);
@@ -484,7 +484,7 @@ mod tests {
             rate.scarce(at * ms);
         }
         assert_eq!(rate.interval(), 64_000);
-        // It is as it was when it is calm again.
+        // It is as before when the flood is over.
         rate.sampled(1, 1000 * ms + 999 * ms);
         assert_eq!(rate.interval(), 1000);
         let mut rate = Rate::about(1000, FIRST, 0);

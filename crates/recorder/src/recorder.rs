@@ -62,7 +62,7 @@ pub struct Seen {
     pub managed: u64,
     /// Where its stack ends, 0 if that is not known.
     pub stack_high: u64,
-    /// Whether it starts just now; it is the calling thread then.
+    /// Whether it is just starting; it is the calling thread then.
     pub starts: bool,
 }
 
@@ -183,7 +183,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Ends the recording. `end` makes the runtime report its threads no longer.
+    /// Ends the recording. `end` stops the runtime's reports of threads.
     ///
     /// # Errors
     /// One line for the user.
@@ -254,7 +254,7 @@ impl<R: Runtime> Recorder<R> {
         running.map(Session::running)
     }
 
-    /// Renews the lease of the recording that runs, if it has one.
+    /// Renews the lease of the running recording, if it has one.
     pub fn renew(&self) {
         if let Some(session) = &*self.session() {
             session.renew();
@@ -362,7 +362,7 @@ impl<R: Runtime> Recorder<R> {
         );
     }
 
-    /// The calling thread ends as one of the runtime's.
+    /// The calling thread ends as a managed one.
     pub fn own_thread_ends(&self) {
         let tid = process::own_tid();
         if let Some(record) = self.registry.detach(tid) {
@@ -403,7 +403,7 @@ impl<R: Runtime> Recorder<R> {
     }
 }
 
-/// The engine is made once per process; another one than it was made with cannot be had later.
+/// The engine is made once per process. A later recording cannot have another one.
 fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<(), String> {
     let is_timer = made == EngineKind::Timer;
     match asked {

@@ -68,15 +68,15 @@ impl Registry {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Registers a thread unless it is registered. One `born` since the recording began is sampled
-    /// from its first instruction on, unless it is a managed thread that has just left.
+    /// Registers a thread unless it is registered. A thread `born` since the recording began is
+    /// sampled from its first instruction on, unless it is a managed thread that has just left.
     pub fn add_if_new(&self, tid: i32, born: bool, register: impl FnOnce(bool) -> Option<Record>) {
         let mut inner = self.lock();
         if inner.by_tid.contains_key(&tid) {
             return;
         }
         let now_ns = cpu_ns_of(tid).unwrap_or(0);
-        // A reused id belongs to a thread that has used less.
+        // A reused id: the new thread has used less.
         let has_left = inner
             .left
             .get(&tid)
@@ -113,7 +113,7 @@ impl Registry {
             }
             _ => {
                 let now_ns = cpu_ns_of(tid).unwrap_or(0);
-                // A reused id belongs to a thread that has used less.
+                // A reused id: the new thread has used less.
                 let is_back = inner
                     .left
                     .remove(&tid)

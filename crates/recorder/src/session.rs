@@ -54,7 +54,7 @@ impl<R: Runtime> Work<R> {
     /// Drains until the recording ends.
     fn run(self) {
         let end_helpers = || self.helpers.end(&self.setup);
-        // A panic here is a bug of ours; it must end the recording, never the process.
+        // A panic here is a bug of ours. It must end the recording, never the process.
         let work = std::panic::AssertUnwindSafe(|| {
             let inbox = Inbox {
                 orders: &self.orders,
@@ -141,8 +141,8 @@ impl<R: Runtime> Session<R> {
         let began_ns = process::monotonic_ns();
         let progress = Arc::new(Progress::until(Limits::of(&setup.options, began_ns)));
         let helpers = Arc::new(Helpers::none());
-        // Here and not on the drainer's thread, which has tables to make first: a request that ends
-        // as soon as the start is answered counts.
+        // Here and not on the drainer's thread, which first has to make tables. So a request that
+        // ends as soon as the start is answered counts.
         crate::context::set_recording(true);
         if !R::WALKS_COPIES {
             let depth = u32::try_from(setup.options.depth).unwrap_or(u32::MAX);
@@ -191,7 +191,7 @@ impl<R: Runtime> Session<R> {
         self.progress.limits.renew();
     }
 
-    /// Makes everything so far readable; false if that took too long.
+    /// Makes the recording so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
         self.orders.give(Order::FLUSH, STOP_TIMEOUT)
@@ -301,7 +301,8 @@ impl<R: Runtime> Session<R> {
         text
     }
 
-    /// How many threads no signal reaches, and how many `samples` the kernel has copied instead.
+    /// Number of threads that no signal reaches, and the `samples` that the kernel has copied
+    /// instead.
     fn unreachable(&self, samples: u64) -> String {
         let (mut blocked, mut queue_full) = (0, 0);
         for record in self.setup.engine.live_records() {
@@ -321,7 +322,8 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// How many threads are switched so often that they have timers for their perf events.
+    /// Number of threads that have timers instead of their perf events because they are switched
+    /// often.
     fn timers(&self) -> String {
         let engine = self.setup.engine;
         let has_timer = |record: &&ThreadRecord| engine.has_timer(record);

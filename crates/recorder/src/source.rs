@@ -1,11 +1,11 @@
-//! Where signals of CPU time come from: chosen once per process.
+//! The source of CPU-time signals: chosen once per process.
 
 use crate::options::EngineChoice;
 use crate::sys::allocator;
 use dwell_host::small_files;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
 
-/// The sampling engine, and why it is this one.
+/// The sampling engine, and why it was chosen.
 #[derive(Clone)]
 pub struct Source {
     /// The engine.

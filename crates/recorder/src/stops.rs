@@ -45,7 +45,7 @@ pub struct Stop {
     pub running: u64,
     /// Threads seen to be late.
     pub late: u64,
-    /// Those of them that held the others up longest.
+    /// The threads that delayed the others longest.
     pub named: Vec<LateThread>,
     /// How many it stands for.
     pub count: u64,
@@ -54,7 +54,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// When the threads went on; of several, how long they stood still in all, from the first on.
+    /// When the threads continued; for several stops, their total duration, starting with the
+    /// first.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.reaching_ns.saturating_add(self.operation_ns)
@@ -103,12 +104,12 @@ impl Shelf {
         Some(self.open_ns.load(Ordering::SeqCst)).filter(|began_ns| *began_ns != 0)
     }
 
-    /// All threads stand still just now, or are to; or they run.
+    /// All threads stand still now, or are to; or they run.
     pub fn set_stopped(&self, is_stopped: bool) {
         self.is_stopped.store(is_stopped, Ordering::Relaxed);
     }
 
-    /// Whether they do, as far as that is watched.
+    /// Whether they stand still, as far as that is watched.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
@@ -141,7 +142,7 @@ impl Shelf {
         }
     }
 
-    /// All of them: the single ones in their order, then sums.
+    /// All stops: the single ones in their order, then sums.
     #[must_use]
     pub fn take(&self) -> Vec<Stop> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// Forgets all of before a recording. For the drainer only.
+    /// Forgets all stretches before a recording. For the drainer only.
     pub fn forget(&self) {
         self.pauses.forget();
     }
@@ -94,7 +94,7 @@ impl Pauses {
         }
     }
 
-    /// How many have ended since the process began, those of before a recording included.
+    /// How many have ended since the process began, including those before a recording.
     #[must_use]
     pub fn ended(&self) -> u32 {
         self.written.load(Ordering::Relaxed) as u32

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// One of the events: since when it is recorded, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// The interval, in its own unit: that of last time, if it is off; 0: it was never on.
+    /// The interval, in its own unit. If it is off, the last one; 0: it was never on.
     pub interval: u64,
     /// Since when it is on, on the monotonic clock; 0: it is off.
     since_ns: u64,
@@ -37,13 +37,13 @@ impl Stretch {
         self.interval != 0
     }
 
-    /// For how long it was on up to now, in nanoseconds.
+    /// How long it has been on up to now in total, in nanoseconds.
     #[must_use]
     pub fn on_ns(&self, now_ns: u64) -> u64 {
         self.before_ns + self.present_ns(now_ns)
     }
 
-    /// For how long it has been on without a break, in nanoseconds; 0: it is off.
+    /// How long it has been on without a break, in nanoseconds; 0: it is off.
     #[must_use]
     pub fn present_ns(&self, now_ns: u64) -> u64 {
         match self.since_ns {
@@ -60,7 +60,7 @@ pub struct Now {
     pub events: Events,
     /// Allocations, by their interval in bytes.
     pub alloc: Stretch,
-    /// Objects that are followed, by their interval in bytes.
+    /// Followed objects, by their interval in bytes.
     pub alive: Stretch,
     /// Waits for monitors, by their interval in nanoseconds.
     pub lock: Stretch,

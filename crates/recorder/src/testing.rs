@@ -115,7 +115,7 @@ impl Alone {
         self.folder.join("it.jfr")
     }
 
-    /// A recording that takes next to no samples, with `more` options.
+    /// A recording with hardly any samples, with `more` options.
     pub fn asked(&self, more: &str) -> (Options, String) {
         let file = self.file().display().to_string();
         let text = format!("start,cpu=10s,engine=timer,file={file}{more}");

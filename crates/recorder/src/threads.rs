@@ -18,7 +18,7 @@ pub struct ThreadName {
     pub tid: i32,
     /// The kernel's name for it, at most 15 bytes.
     pub comm: String,
-    /// Name that the runtime knows it by, if it does.
+    /// The runtime's name for it, if it has one.
     pub name: Option<String>,
     /// The runtime's id; 0 if it is not a thread of the runtime.
     pub id: i64,
@@ -68,7 +68,7 @@ impl ThreadTable {
         key
     }
 
-    /// The seed of a thread's sampling points. Threads that follow each other have seeds that do.
+    /// The seed of a thread's sampling points. Consecutive threads have consecutive seeds.
     #[must_use]
     pub fn seed(&self, key: u64) -> u64 {
         key.wrapping_add(self.salt)
@@ -96,7 +96,7 @@ impl ThreadTable {
         }
     }
 
-    /// A thread of the runtime's is called so now.
+    /// Renames a managed thread.
     pub fn rename(&self, key: u64, name: &str) {
         let Ok(mut names) = self.names.lock() else {
             return;

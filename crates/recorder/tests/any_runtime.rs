@@ -34,8 +34,8 @@ impl View {
         self.0.samples.iter().filter(is_it)
     }
 
-    /// Class, method and line of a sample's leaf.
-    /// The innermost one of the program's: clocks are read in the kernel.
+    /// Class, method and line of a sample's leaf: the innermost frame of the program, because
+    /// clocks are read in the kernel.
     fn leaf(&self, sample: &Sample) -> String {
         let stack = self.0.stack(sample).unwrap();
         let frame = stack
@@ -54,7 +54,7 @@ struct Worked {
     when: RangeInclusive<u64>,
 }
 
-/// One thread that works, one that has a lock, and one that waits for it.
+/// One thread that works, one that owns a lock, and one that waits for it.
 fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Worked {
     let lock = Arc::new(Mutex::new(()));
     let over = Arc::new(AtomicBool::new(false));
@@ -78,7 +78,7 @@ fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Worked {
         std::thread::spawn(move || {
             begin_thread(agent, "waiter", 2, 2);
             begun.wait();
-            // The holder is where it holds the lock by then.
+            // By then the holder owns the lock.
             std::thread::sleep(Duration::from_millis(50));
             drop(lock.lock().unwrap());
         })
@@ -196,7 +196,7 @@ fn waits(view: &View) {
         view.0.text(wall.cause) == Some("object-wait")
     };
     assert!(view.samples("holder", SampleKind::Wall).any(holds));
-    // It is found a moment after it began, and waits as long as the busy thread works.
+    // It is found a moment after it began, and waits while the busy thread works.
     assert!(sum_ns > BUSY.as_nanos() as u64 / 2, "{sum_ns}");
     assert!(seen > 0);
 }

@@ -22,7 +22,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Lets all threads go, so that a test that fails ends.
+/// Releases all threads, so that a failed test ends.
 struct Release<'a>(&'a AtomicBool, &'a AtomicBool);
 
 impl Drop for Release<'_> {

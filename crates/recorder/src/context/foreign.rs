@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of libraries that are read.
 const VARIABLES_MAX: usize = 4;
-/// Where glibc has the thread pointer once more (`tcbhead_t.self`).
+/// Where glibc keeps a copy of the thread pointer (`tcbhead_t.self`).
 const SELF_AT: u64 = 16;
 
 /// The variables, as bits; 0: a free place. The used ones come first.
@@ -37,7 +37,7 @@ pub fn find(modules: &Modules) {
     }
 }
 
-/// Where threads have the variable that is `offset` bytes from the beginning of such blocks.
+/// The place of a variable at `offset` bytes from the beginning of such blocks.
 fn place(block: &loader::Block, offset: u64) -> Option<Variable> {
     Some(match block.below {
         Some(below) => Variable::Fixed {
@@ -68,8 +68,8 @@ pub fn here(live: &Live, pointer: u64) -> Option<Context> {
     None
 }
 
-// Not part of the loop: there the way of reading would be called through a register, which the
-// check of handlers cannot follow.
+// Not part of the loop: there the function would be called through a register, which the check of
+// handlers cannot follow.
 #[inline(never)]
 fn read(live: &Live, variable: Variable, pointer: u64) -> Option<Context> {
     let word = |addr: u64| live.word(addr).ok();

@@ -40,7 +40,7 @@ static CONTEXTS: OnceLock<Option<Contexts>> = OnceLock::new();
 /// Whether a recording takes the reports.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
-/// A recording begins or ends: endpoints, requests and spans are only kept for one.
+/// A recording begins or ends: endpoints, requests and spans are kept only for one.
 pub fn set_recording(on: bool) {
     RECORDING.store(on, Ordering::Relaxed);
     if let Some(contexts) = Contexts::get() {
@@ -57,7 +57,7 @@ impl Contexts {
         CONTEXTS.get()?.as_ref()
     }
 
-    /// The contexts, made now if need be; `None` if there is no memory for them.
+    /// The contexts, made now if necessary; `None` if there is no memory for them.
     #[must_use]
     pub fn get_or_make() -> Option<&'static Contexts> {
         let made =
@@ -166,14 +166,14 @@ pub fn knows(thread_id: u64) -> bool {
     Contexts::get().is_some_and(|contexts| contexts.slab.knows(thread_id))
 }
 
-/// Threads that have a record: at least as many as have a context just now. 0: there is no need to
-/// ask.
+/// Number of threads that have a record: at least as many as have a context now. 0: callers need
+/// not search.
 #[must_use]
 pub fn active_count() -> u32 {
     Contexts::get().map_or(0, |contexts| contexts.slab.held())
 }
 
-/// Shows the ids of all logical threads that have a context just now, mounted or not.
+/// Shows the ids of all logical threads that have a context now, mounted or not.
 pub fn for_each_working(visit: impl FnMut(u64)) {
     if let Some(contexts) = Contexts::get() {
         contexts.slab.for_each_working(visit);

@@ -44,7 +44,7 @@ struct Reservoir {
 }
 
 impl Reservoir {
-    /// Adds one, in another one's place if there is no room.
+    /// Adds a request, in the place of another one if there is no room.
     fn add(&mut self, request: Request, random: &mut Random) {
         self.seen += 1;
         self.requests = self.requests.saturating_add(request.count);
@@ -64,7 +64,7 @@ impl Reservoir {
         }
         let kept = self.kept.get(..most).unwrap_or(&[]);
         let stood_for: u128 = kept.iter().map(|request| u128::from(request.count)).sum();
-        // Each for as many as it stood for, times the same factor; the sum is right.
+        // Each stands for its earlier number times the same factor; the sum is right.
         let (mut counted, mut before) = (0u128, 0u128);
         for request in kept {
             counted += u128::from(request.count);

@@ -16,7 +16,7 @@ const ENDPOINTS_MAX: usize = 64;
 /// The number of no text.
 const OTHERS: u32 = u32::MAX;
 
-/// A span that has ended; the longer one is the greater one.
+/// A span that has ended. The order is by duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// How long it took.
@@ -41,7 +41,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Adds one, in the place of a shorter one if there is no room.
+    /// Adds a span, in the place of a shorter one if there is no room.
     pub fn add(&mut self, span: Span) {
         let known = self.by_endpoint.contains_key(&span.endpoint);
         let key = match known || self.by_endpoint.len() < ENDPOINTS_MAX {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn the_longest_of_each_endpoint_are_kept() {
         let mut spans = Spans::default();
-        // In no order: 7 has no divisor in common with 1000.
+        // A permutation: 7 has no divisor in common with 1000.
         for number in 0..1000 {
             spans.add(span(number * 7 % 1000, 1));
         }

@@ -1,4 +1,4 @@
-//! The texts that contexts speak of by number: endpoints, labels and their values. Kept for the
+//! The texts that contexts refer to by number: endpoints, labels and their values. Kept for the
 //! life of the process, so their number is bounded.
 
 use dwell_context::{Context, LABELS_MAX};

@@ -12,7 +12,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Failures by cause since the last time; `now` are all since the recording began.
+    /// Failures by cause since the last report; `now` are all since the recording began.
     pub fn failures(&mut self, ticks: u64, now: &FailureCounts) -> Vec<Event<'static>> {
         let mut news = Vec::new();
         for (cause, (samples, weight_ns)) in now {

@@ -1,8 +1,8 @@
 //! The data of followed objects: where, and by which thread, each was allocated. It is kept until
 //! the survivors are reported.
 //!
-//! Stacks are kept once each, and in memory of bounded size. Names are those of the chunk: where a
-//! new one begins they are taken along.
+//! Each stack is kept once, in memory of bounded size. Names are those of the chunk. When a new
+//! chunk begins they are moved to its table.
 
 use super::virtual_names::VirtualNames;
 use crate::alive::Table;
@@ -16,7 +16,8 @@ use dwell_signal::Allocation;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Frames of all kept stacks together. Beyond, of new stacks only the innermost are kept.
+/// Maximum number of frames of all kept stacks together. Beyond it, only the innermost frames of
+/// new stacks are kept.
 const FRAMES_MAX: usize = 1 << 20;
 /// Number of frames.
 const FRAMES_THEN: usize = 64;
@@ -55,7 +56,7 @@ pub struct Seen<'a> {
     pub context: &'a Context,
 }
 
-/// Objects that are followed, by their places in the table.
+/// Followed objects, by their places in the table.
 #[derive(Default)]
 pub struct AliveDrain {
     kept: Vec<Option<Box<Kept>>>,
@@ -95,7 +96,7 @@ impl AliveDrain {
         }
         KeptStack(Some(Stack {
             frames,
-            // A part of a stack is another one than the whole.
+            // A part of a stack is not the same stack as the whole.
             hash: if is_cut { !hash } else { hash },
             truncated: truncated || is_cut,
         }))
@@ -107,7 +108,7 @@ impl AliveDrain {
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
     }
 
-    /// An object is followed, at a place that another one may have had. Snapshots come in any
+    /// Adds a followed object, at a place that another one may have had. Snapshots come in any
     /// order: the last number counts.
     pub fn add(
         &mut self,

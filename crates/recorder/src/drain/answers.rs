@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((third.time_ns, &*third.frames), (30, &[frame(3)][..]));
         answers.end();
         answers.begin(|question| question == 1);
-        // The drain has left something to the next one.
+        // The drain has left samples to the next one.
         answers.begin(|question| question == 1);
         assert_eq!(answers.0.len(), 2);
         answers.end();

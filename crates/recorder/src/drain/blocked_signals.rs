@@ -33,8 +33,8 @@ fn line<'t>(status: &'t str, key: &str) -> Option<&'t str> {
     lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(str::trim))
 }
 
-/// Why `signal` does not reach the thread that has this status. A timer's signal needs no room: it
-/// was set aside when the timer was made.
+/// Why `signal` does not reach the thread with this status. A timer's signal needs no room: the
+/// room was reserved when the timer was made.
 fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
     let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
     let blocked = u64::from_str_radix(line(status, "SigBlk")?, 16).ok()?;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// The innermost frames show what a thread waits for.
 const FRAMES_MAX: usize = 64;
 
-/// Causes of one flush: threads that wait at the same place for the same reason are many.
+/// Causes of one flush: many threads wait at the same place for the same reason.
 #[derive(Default)]
 pub struct Causes(FxHashMap<(Option<u32>, Os, Monitor, bool), Cause>);
 

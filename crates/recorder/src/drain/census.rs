@@ -33,7 +33,7 @@ pub struct Census<R: Runtime> {
     looked: Instant,
     /// How long that took.
     took: Duration,
-    /// Whether threads not known are born since the recording began.
+    /// Whether unknown threads are born since the recording began.
     born: bool,
     /// Keys of threads whose last sample has been drained.
     pub gone: Vec<u64>,

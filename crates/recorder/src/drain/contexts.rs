@@ -1,4 +1,4 @@
-//! The texts of contexts, as they go into the file.
+//! The texts of contexts, in the file's form.
 
 use crate::context::Contexts;
 use crate::context::requests::Request;

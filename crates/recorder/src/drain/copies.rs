@@ -8,7 +8,7 @@ use crate::runtime::setup::Setup;
 use dwell_walker::{Failure, Outcome, Walk};
 use std::time::Duration;
 
-/// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
+/// Bytes of stack that the kernel copies: it cannot copy more than about 64 KiB.
 const STACK_BYTES: u32 = 60 << 10;
 /// Samples of a thread that the kernel keeps before they are drained: there is room for 30, and
 /// periods are from half to one and a half intervals.

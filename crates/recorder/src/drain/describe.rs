@@ -32,7 +32,7 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// How many processors the process can use now. Asking takes some ten files.
+/// How many processors the process can use now. Reading that takes some ten files.
 #[must_use]
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -14,8 +14,9 @@ pub fn since(now: &Histogram, before: &Histogram) -> Histogram {
     out
 }
 
-/// An estimate of the CPU time of `handlers` handlers, from how many `worked` without an
-/// interruption and how long these took: the others took as long, but for the interruption.
+/// An estimate of the CPU time of `handlers` handlers: `worked` of them ran without an
+/// interruption and took this long in total. The others are assumed to have taken as long, except
+/// for the interruption.
 #[must_use]
 pub fn cpu_ns(handlers: u64, worked: (u64, u64)) -> u64 {
     let each = worked.1 as f64 / worked.0.max(1) as f64;

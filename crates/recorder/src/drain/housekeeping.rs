@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 
 /// Maximum number of threads with a kernel ring: each takes two pages of locked memory.
 const RINGS_MAX: usize = 256;
-/// A thread gets a ring once it has had this many samples: short ones never do.
+/// A thread gets a ring once it has had this many samples: short threads never get one.
 const RING_SAMPLES_MIN: u64 = 2;
 
 /// Maximum number of threads whose timers are checked at once. If there are more, each round

@@ -14,7 +14,7 @@ pub struct Inbox<'a> {
     pub limits: &'a Limits,
     /// Whether the runtime stands still.
     pub stops: &'a Shelf,
-    /// Ends the threads that sample for the recording besides the drainer.
+    /// Ends the threads that sample for the recording, except the drainer.
     pub end_helpers: &'a dyn Fn(),
 }
 

@@ -52,7 +52,7 @@ use writer::Writer;
 
 /// Time between two flushes: samples of that time may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
-/// The first flush comes early, so that a short recording shows something soon.
+/// The first flush is early, so that a short recording soon has data.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 
 /// Has handlers walk where copies are walked too late. True if samples have been lost lately.
@@ -63,7 +63,7 @@ fn mind_who_walks<R: Runtime>(
 ) -> bool {
     let now_ns = process::monotonic_ns();
     let behind = progress.patience.behind(now_ns);
-    // Handlers that walk, be it for want of a copy, need tables of libraries that are ready.
+    // Handlers that walk, if only for want of a copy, need ready tables of libraries.
     if behind || setup.engine.count(Cause::WalkedInstead) > 0 {
         sampler.modules.make_ready();
     }
@@ -88,7 +88,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     let _own = OwnThread::begin();
     let mut sampler = Sampler::new(setup);
     sampler.publish();
-    // Until here snapshots were taken, which need no walk in a hurry.
+    // Until here snapshots were taken, whose walks are not urgent.
     let walking = paused::take_position(setup);
     let mut census = census::Census::new(setup.recorder, false);
     let processors = describe::processors();
@@ -128,7 +128,8 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             }
             // At most once for each slot; in practice a few times.
             while order.stop && !all {
-                // As the last one: a new file could stay without samples.
+                // For the last flush the file is not rotated: a new file could stay without
+                // samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
                 if all {

@@ -6,11 +6,11 @@
 use crate::record::batch::PendingFrame;
 use dwell_walker::Frame;
 
-/// Frames remembered; a server's stacks have some thousands of different ones.
+/// Maximum number of cached frames; a server's stacks have some thousands of different ones.
 const ENTRIES: usize = 8192;
 /// The size at first: most programs have few frames, and all places are written at the start.
 const ENTRIES_FIRST: usize = 128;
-/// How often as many there are where they are too few.
+/// How often the number of places is doubled if there are too few.
 const GROWTH: usize = 8;
 /// If this many frames replaced others in one drain, there are too few places.
 const CROWDED: u32 = 16;
@@ -20,7 +20,7 @@ pub struct NamedFrames {
     entries: Box<[Option<(u32, Frame, PendingFrame)>]>,
     /// Number of the stretch of time without changes; entries of other stretches do not count.
     moment: u32,
-    /// Frames of this drain that have taken the places of others.
+    /// Frames of this drain that have replaced others.
     crowded: u32,
 }
 

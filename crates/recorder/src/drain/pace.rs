@@ -14,7 +14,7 @@ const TICK_IDLE: Duration = Duration::from_millis(400);
 /// The drainer waits for this many samples if that is not too long: most of a drain's cost is
 /// waking up.
 const WORTH_IT: f64 = 8.0;
-/// How fast it is forgotten how often they came.
+/// The decay of the mean rate of samples.
 const STEP: f64 = 0.25;
 /// For code and classes that are freed before their samples are drained.
 const TICK_LOSING: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ fn tick(interval: Duration, processors: usize, most: Duration) -> Duration {
     filling(interval, processors).clamp(TICK_MIN, most)
 }
 
-/// In how much time as many samples can come as may wait.
+/// The time in which as many samples can arrive as may wait.
 fn filling(interval: Duration, processors: usize) -> Duration {
     let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
     interval.saturating_mul(WAITING_MAX) / processors
@@ -37,7 +37,7 @@ fn filling(interval: Duration, processors: usize) -> Duration {
 #[derive(Debug)]
 pub struct Pace {
     tick: Duration,
-    /// The longest time that cannot fill the slots, should samples come as fast as they can.
+    /// The longest time that cannot fill the slots, even at the maximum rate of samples.
     longest: Duration,
     /// Samples at the last drain.
     samples: u64,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(pace.wait(7, false), TICK_IDLE);
         assert_eq!(pace.wait(167, false), pace.tick);
         assert_eq!(pace.wait(167, true), TICK_LOSING);
-        // As fast as samples come here, more would fill the slots.
+        // At the maximum rate here, more would fill the slots.
         let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {
             let wait = pace.wait(7, false);

@@ -73,8 +73,8 @@ pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     walking
 }
 
-/// When the recording needs tables of libraries: handlers can use ready ones only, and walk here
-/// and there if there was ever a sample that they could not copy.
+/// Whether the recording needs tables of libraries: handlers can use only ready ones. They walk
+/// now and then if there was ever a sample that they could not copy.
 #[must_use]
 pub fn tables<R: Runtime>(setup: &Setup<R>) -> TablesOf {
     let all_copied = setup.engine.counters().get(Cause::WalkedInstead) == 0;

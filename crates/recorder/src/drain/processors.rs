@@ -159,7 +159,7 @@ impl Processors {
         })
     }
 
-    /// The limit, if there is something new about it.
+    /// The limit, if it has changed.
     pub fn limit(&mut self) -> Option<Event<'static>> {
         let told = self.limits.told()?;
         Some(Event::CpuLimit {

@@ -1,4 +1,4 @@
-//! One snapshot: have it walked, name its frames, keep it for the flush.
+//! One snapshot: it is walked, its frames are named, and it is kept for the flush.
 
 use super::alive::{self, AliveDrain, KeptStack};
 use super::answers::Answers;
@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 /// Failed walks by cause: samples and the CPU time they stand for.
 pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
 
-/// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
+/// A batch this large is flushed before more is taken: memory is bounded for any depth of stacks.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// Cost of the recording so far, as the drainer sees it.
@@ -118,7 +118,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Takes the published samples, until the batch is full. Returns whether that was all.
+    /// Takes the published samples, until the batch is full. Returns whether all were taken.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         let moved = self.modules.refresh();
         let changes = self.walks.begin(moved);
@@ -187,7 +187,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.walks.forget_names();
     }
 
-    /// Names all frames of a stack; whether these names may be remembered.
+    /// Names all frames of a stack; returns whether these names may be remembered.
     pub fn name_all(&mut self, frames: &[Frame]) -> (Vec<PendingFrame>, bool) {
         let mut lasting = true;
         let named = frames.iter().map(|frame| {
@@ -393,7 +393,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.alive.add(&seen, stack, threads, &self.virtual_names);
     }
 
-    /// Puts the objects that are still there into the batch, if any are followed.
+    /// Puts the surviving objects into the batch, if objects are followed.
     pub fn tell_alive(&mut self) {
         let table = self.setup.recorder.alive.get();
         let stretch = self.setup.switched.get().alive;
@@ -405,7 +405,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Bytes that are held for objects that are followed.
+    /// Bytes of the data kept for followed objects.
     pub fn alive_bytes(&self) -> usize {
         self.alive.bytes()
     }
@@ -597,7 +597,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             _ => self.native(frame.id),
         };
-        // A library that has just come may be known in the next drain.
+        // A library that was just loaded may be known in the next drain.
         let lasts = frame.kind.is_managed() || frame.kind == FrameKind::Stub;
         if found && lasts {
             self.named.put(*frame, pending);

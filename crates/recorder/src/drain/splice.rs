@@ -52,7 +52,7 @@ struct Walked {
     moment: u64,
     /// Where the stack ends.
     high: u64,
-    /// Its bytes up to there: as many as were kept.
+    /// Its bytes up to there, as many as were kept.
     bytes: Oldest,
     frames: Vec<Frame>,
     /// Registers of the frames that a walk may reach, innermost first, and where in `frames` their
@@ -91,11 +91,11 @@ impl Stack<'_> {
     }
 }
 
-/// Where a walk puts its frames; knows where it may end early.
+/// The frames of a walk; knows where the walk may end early.
 pub struct Known<'a> {
     frames: &'a mut [Frame],
     before: Option<&'a Walked>,
-    /// From this address on the stack is as it was before.
+    /// From this address on the stack is unchanged.
     same_from: u64,
     begins: &'a mut Vec<(NativeRegs, usize)>,
     /// The place in the earlier stack that the walk has reached: in `begins`, and in `frames`.
@@ -139,7 +139,7 @@ impl Splice {
         self.moment += 1;
     }
 
-    /// Has a stack walked by `walk`, as far as it is not known.
+    /// Lets `walk` walk the unknown part of a stack.
     pub fn walk(
         &mut self,
         stack: Stack<'_>,
@@ -201,7 +201,7 @@ impl Walked {
     }
 }
 
-/// How many bytes at the ends of both are equal.
+/// Number of equal bytes at the ends of both.
 fn common_end(left: &[u8], right: &[u8]) -> usize {
     let pieces = left.rchunks_exact(PIECE).zip(right.rchunks_exact(PIECE));
     let whole = PIECE * pieces.take_while(|(a, b)| a == b).count();
@@ -318,7 +318,7 @@ mod tests {
         assert!(looked(1, &with(&[(3, 20), (4, 9)])) <= 6);
         assert!(looked(1, &with(&[])) <= 4);
         assert_eq!(looked(2, &with(&[])), 30);
-        // Others of the same sizes below the same ones.
+        // Others of the same sizes, with the same ones below.
         assert!(looked(2, &with(&[(7, 1)])) <= 5);
         splice.clear();
         assert_eq!(run(&mut splice, 2, &with(&[(7, 1)]), 100).1, 31);
@@ -331,7 +331,7 @@ mod tests {
         // No room for all: the walk ends early.
         run(&mut splice, 1, &made, 8);
         assert_eq!(run(&mut splice, 1, &made, 100).1, 20);
-        // Known now, but there is no room for it.
+        // It is known now, but there is no room for it.
         let (frames, looked) = run(&mut splice, 1, &made, 8);
         assert_eq!((frames.len(), looked < 20), (7, true));
     }

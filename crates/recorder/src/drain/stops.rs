@@ -99,8 +99,8 @@ impl StopDrain {
     }
 }
 
-/// The first answer of a thread while that stop was being reached; a thread that had no
-/// processor answers when it gets one, just before it arrives.
+/// The first answer of a thread while that stop was being reached. A thread without a processor
+/// answers when it gets one, just before it arrives.
 fn place_of<'p>(places: &'p [Place], stop: &Stop, late: &LateThread) -> Option<&'p Place> {
     let over_ns = stop.began_ns.saturating_add(stop.duration_ns());
     places.iter().find(|place| {
@@ -149,7 +149,7 @@ mod tests {
         shelf.add(stop(10_000, 7));
         drain.settle(&shelf, &mut batch, 12_000, false);
         assert_eq!(batch.stops().len(), 0, "its stack may still come");
-        // Of another thread, of another time, and the right one.
+        // One of another thread, one of another time, and the right one.
         drain.add_place(8, 10_500, [frame(1)].into_iter(), false);
         drain.add_place(7, 9_000, [frame(2)].into_iter(), false);
         drain.add_place(7, 10_500, [frame(3)].into_iter(), false);

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Switches in a second of its own CPU time, from which on a thread has a timer; below half of it,
 /// an event again.
 const OFTEN: u64 = 5_000;
-/// The same where timers are too slow for the interval.
+/// The same if timers are too slow for the interval.
 const VERY_OFTEN: u64 = 20_000;
 /// Below this number of switches in a second of the clock, events cost too little.
 const BUSY: u64 = 500;
@@ -46,7 +46,8 @@ pub struct Did {
 }
 
 impl Did {
-    /// Whether a thread that did this is to have an event; `had`: it has one. `None`: as it is.
+    /// Whether a thread with this activity is to have an event; `had`: it has one. `None`: no
+    /// change.
     fn wants_event(&self, had: bool, often: u64) -> Option<bool> {
         let turns_per = |ns: u64| {
             let turns = u128::from(self.turns) * 1_000_000_000;
@@ -89,7 +90,7 @@ impl Switching {
         }
     }
 
-    /// A sampled thread did this since the account of it before.
+    /// Adds the activity of a sampled thread since its last account.
     pub fn mind(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
         let Some(often) = self.often else { return };
         let has_timer = engine.has_timer(record);
@@ -105,7 +106,7 @@ impl Switching {
         };
     }
 
-    /// Whether it is one of the seconds in which a thread has an event although it is switched
+    /// Whether this is one of the seconds in which a thread has an event although it is switched
     /// often.
     fn is_its_turn(&mut self) -> bool {
         let share = match self.often {
@@ -116,7 +117,7 @@ impl Switching {
     }
 }
 
-/// From how many switches in a second of its CPU time on a thread is to have a timer.
+/// The number of switches in a second of its CPU time from which on a thread gets a timer.
 fn often(interval: Duration, tick: Duration) -> Option<u64> {
     if interval >= tick * 2 {
         Some(OFTEN)

@@ -8,7 +8,7 @@ use crate::threads::ThreadName;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::writer::{ChunkWriter, ThreadId, ThreadInfo};
 
-/// Lets events refer to threads by the names that they have by now.
+/// Lets events refer to threads by their present names.
 pub fn rename<R: Runtime>(chunk: &mut ChunkWriter, setup: &Setup<R>, sampler: &mut Sampler<'_, R>) {
     let renamed = setup.recorder.threads.take_renamed();
     for key in renamed
@@ -46,7 +46,7 @@ pub fn write<R: Runtime>(
     write_platform(chunk, key, &known)
 }
 
-/// The same of a thread that was called so when it was there last.
+/// The same for a thread with this last name.
 pub fn write_named(chunk: &mut ChunkWriter, key: u64, name: &ThreadName) -> ThreadId {
     match key & VIRTUAL_KEY {
         0 => write_platform(chunk, key, name),

@@ -27,7 +27,7 @@ pub struct Unsampled {
 }
 
 impl Unsampled {
-    /// Begins to compare at a moment at which the process had used `process_at_start`.
+    /// Starts comparing when the process had used `process_at_start`.
     #[must_use]
     pub fn new(process_at_start: Duration) -> Unsampled {
         Unsampled {

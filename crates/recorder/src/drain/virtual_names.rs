@@ -18,7 +18,7 @@ impl VirtualNames {
         self.names.get(&key).map_or("", String::as_str)
     }
 
-    /// The thread has been seen, and was called so.
+    /// The thread has been seen with this name.
     pub fn tell(&mut self, key: u64, name: &str) {
         match self.names.get_mut(&key) {
             Some(known) if name.is_empty() || known == name => {}

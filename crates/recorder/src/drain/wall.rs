@@ -33,7 +33,7 @@ impl Kept {
     }
 }
 
-/// A stack as a walk had it, and with its names.
+/// A stack in the walk's form, and with its names.
 struct Walked {
     frames: Box<[Frame]>,
     kept: Kept,
@@ -57,7 +57,7 @@ struct Current {
 }
 
 impl Current {
-    /// The logical thread on this platform thread, and that one if they are not the same.
+    /// The logical thread on this platform thread, and the platform thread if it is not the same.
     fn who(&self, platform: u64) -> (u64, Option<u64>) {
         match self.mounted {
             Some(id) => (id | VIRTUAL_KEY, Some(platform)),
@@ -93,9 +93,9 @@ pub struct WallDrain {
     current: FxHashMap<u64, Places>,
     /// Equal stacks are kept once.
     stacks: FxHashMap<u64, Arc<[PendingFrame]>>,
-    /// The stacks of this moment as walks had them, by a hash of that: these have names already.
+    /// The stacks of this moment in the walks' form, by their hash: these have names already.
     named: FxHashMap<u64, Walked>,
-    /// Time in which threads were ready and had no processor, until it is known where they were.
+    /// Time in which threads were ready and had no processor, until their place is known.
     ready: FxHashMap<u64, Ready>,
 }
 
@@ -229,8 +229,8 @@ impl WallDrain {
         Kept { frames, hash }
     }
 
-    /// A thread waited for a processor: where it was seen last after it was woken there, and else
-    /// where it will be known to have been.
+    /// A thread waited for a processor. The time after a wake-up belongs to its last place; for
+    /// other time the place is not known yet.
     fn ready(
         &mut self,
         thread: u64,
@@ -252,7 +252,7 @@ impl WallDrain {
         ready.count += 1;
     }
 
-    /// A thread has ended: where it was last is not known any more.
+    /// A thread has ended: its last place is forgotten.
     fn gone(&mut self, thread: u64, batch: &mut Batch) {
         self.current.remove(&thread);
         if let Some(ready) = self.ready.remove(&thread) {
@@ -318,7 +318,7 @@ impl WallDrain {
         });
     }
 
-    /// A sample of CPU time: the thread was there when it was ready, too.
+    /// A sample of CPU time: the thread was also there when it was ready.
     pub fn sampled(&mut self, platform: u64, sample: &PendingSample, batch: &mut Batch) {
         if self.ready.is_empty() {
             return;
@@ -361,7 +361,7 @@ impl WallDrain {
         }
     }
 
-    /// Lets go of stacks at which no thread waits any more.
+    /// Frees stacks at which no thread waits any more.
     pub fn tidy(&mut self) {
         self.named
             .retain(|_, walked| std::mem::take(&mut walked.is_used));

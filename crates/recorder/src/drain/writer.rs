@@ -72,7 +72,7 @@ pub struct Writer<'s, R: Runtime> {
     processors_first: Option<usize>,
     /// The events of this chunk.
     recorded: Now,
-    /// Other events are recorded: the next chunk shall begin.
+    /// Other events are recorded: the next chunk is to begin.
     renewed: bool,
     told: account::Told,
     counters: CounterSnapshot,
@@ -120,7 +120,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Begins a new chunk with the next flush, as soon as this one is in the file.
+    /// Begins a new chunk with the next flush, once this one is in the file.
     pub fn renew(&mut self) {
         self.renewed = true;
     }

@@ -17,7 +17,7 @@ const FRAMES_MAX: usize = 1 << 20;
 /// Maximum number of ids of logical threads that have run.
 const RAN_MAX: usize = 1024;
 
-/// Something about a thread, by the key it has in the recording.
+/// A note about a thread, by its key in the recording.
 #[derive(Debug)]
 pub enum Note {
     /// Where the thread waits. Later samples of the thread with this class of fingerprint belong
@@ -46,7 +46,7 @@ pub enum Note {
         at_ns: u64,
         /// How long.
         weight_ns: u64,
-        /// How much of that when it had been woken.
+        /// The part of it after a wake-up.
         woken_ns: u64,
     },
     /// The thread has exited.
@@ -91,7 +91,7 @@ pub struct Run {
     pub count: u32,
     /// Their weight.
     pub weight_ns: u64,
-    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    /// The number of choices that gives the same certainty: see `dwell_wall::sums::choices`.
     pub choices: u64,
 }
 
@@ -149,8 +149,8 @@ impl Notes {
         }
     }
 
-    /// Adds that a thread waited for a processor for `weight_ns`, if it did: `woken_ns` of it after
-    /// it was woken where it was seen last.
+    /// Adds a thread's wait of `weight_ns` for a processor, if there was one. `woken_ns` of it
+    /// followed a wake-up at its last known place.
     pub fn add_ready(&mut self, thread: u64, at_ns: u64, weight_ns: u64, woken_ns: u64) {
         if weight_ns > 0 {
             let note = Note::Ready {
@@ -245,8 +245,8 @@ impl Shelf {
         self.drain_cpu_ns.swap(0, Ordering::Relaxed)
     }
 
-    /// The drainer has a sample of a logical thread, with this id: it has run. Of many some are
-    /// not kept.
+    /// Adds a logical thread with this id of which the drainer has a sample: it has run. If there
+    /// are many, some are not kept.
     pub fn add_ran(&self, id: u64) {
         let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
         if ran.len() < RAN_MAX && ran.last() != Some(&id) {

@@ -42,7 +42,7 @@ impl Threads {
         }
     }
 
-    /// The place of the thread that the runtime knows by this structure of its own.
+    /// The place of the thread with this structure of the runtime.
     #[must_use]
     pub fn of_managed(&self, thread: u64) -> Option<u32> {
         self.by_managed.get(&thread).copied()

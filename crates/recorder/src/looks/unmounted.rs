@@ -26,19 +26,19 @@ pub type Tell<'a, L, C> = dyn Fn(&L, Seen<C>, f64, (&[Frame], &mut [Frame]), &mu
 pub struct Unmounted<'a, L, C> {
     /// Some of all platform threads, chosen with the same probability ...
     pub chosen: &'a [u64],
-    /// ... and for how many each of them stands.
+    /// ... and how many threads each of them stands for.
     pub factor: f64,
     /// All of them.
     pub threads: &'a Threads,
-    /// When this is, in ns on the monotonic clock.
+    /// The time, in ns on the monotonic clock.
     pub at_ns: u64,
-    /// Ids of logical threads that have run lately, as far as that was seen.
+    /// Ids of logical threads that were seen running lately.
     pub ran: &'a [u64],
     /// Takes the samples.
     pub tell: &'a Tell<'a, L, C>,
 }
 
-/// A logical thread that waits on no platform thread.
+/// A logical thread that waits without a platform thread.
 #[derive(Debug)]
 pub struct OffLogical<C> {
     /// Its id.

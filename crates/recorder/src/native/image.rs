@@ -137,7 +137,7 @@ impl Image {
         self.stamp.is_some() && !self.is_written()
     }
 
-    /// Whether its file has been written since it was read, or another one has its number.
+    /// Whether its file has been written since it was read, or another file has its number.
     #[must_use]
     pub fn is_written(&self) -> bool {
         let path = &self.key.path;
@@ -271,7 +271,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
-    /// Where a function of this program is, from its beginning.
+    /// Where a function of this program begins in the file.
     fn own_offset() -> u32 {
         let at = own_offset as fn() -> u32 as usize as u64;
         u32::try_from(at - own_header().start).unwrap()

@@ -57,7 +57,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The modules as they are now. Of libraries that are `kept` the files are not read again.
+    /// The present modules. The files of libraries that are `kept` are not read again.
     #[must_use]
     pub fn new(is_own: IsOwn, tables: TablesOf, kept: Vec<Arc<Image>>) -> Modules {
         let kept = kept.into_iter().map(|image| (image.key.clone(), image));
@@ -76,8 +76,9 @@ impl Modules {
         modules
     }
 
-    /// The runtime's own libraries, to be kept: they are large, and there as long as the process.
-    /// (Others may be closed, and a file that is kept takes room on the disk when it is deleted.)
+    /// The runtime's own libraries, to be kept: they are large, and stay loaded as long as the
+    /// process lives. (Others may be closed, and a kept file takes room on the disk when it is
+    /// deleted.)
     #[must_use]
     pub fn own_images(&self) -> Vec<Arc<Image>> {
         let is_own = |image: &&Arc<Image>| {
@@ -122,7 +123,8 @@ impl Modules {
         true
     }
 
-    /// Makes all tables ready that handlers may ask for, and those of libraries that come.
+    /// Makes all tables ready that handlers may ask for, including those of libraries loaded
+    /// later.
     pub fn make_ready(&mut self) {
         let (tables, is_met) = self.tables;
         if tables == Tables::ForHandlers {
@@ -186,7 +188,8 @@ impl Modules {
         self.images.retain(|_, image| Arc::strong_count(image) > 1);
     }
 
-    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
+    /// The place of `pc`; `None` if it is in no library, or its library has changed since the
+    /// sample.
     #[must_use]
     pub fn place(&self, pc: u64) -> Option<Place> {
         let span = self.map.find(pc)?;
@@ -217,8 +220,8 @@ impl Modules {
         self.images.values().map(|image| image.table_bytes()).sum()
     }
 
-    /// Libraries that export the variable of thread contexts: their lowest addresses, and where
-    /// their thread-local blocks have it.
+    /// Libraries that export the variable of thread contexts: their lowest addresses, and its
+    /// offset in their thread-local blocks.
     #[must_use]
     pub fn thread_contexts(&self) -> Vec<(u64, u64)> {
         let exports = self.map.spans.iter();
@@ -261,7 +264,7 @@ impl CodeMap {
             }
         }
         if placements.is_empty() {
-            // No readable file: still a module with a name, unwound by frame pointer.
+            // No readable file: the module still has a name, and is unwound by frame pointer.
             for range in &module.executable {
                 let base = module
                     .header

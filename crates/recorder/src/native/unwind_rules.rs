@@ -70,7 +70,7 @@ impl Searched {
         if word != 0 && word >> 32 == u64::from(offset) {
             return Rule::decode(word as u32);
         }
-        // Handlers ask, too, and where the tables are is read from a file: loads that may fail.
+        // Handlers ask, too, and the tables' place is read from a file: loads that may fail.
         let Some(live) = Live::get() else {
             return Rule::Gap;
         };
@@ -127,7 +127,7 @@ impl Table {
         self.0.get().map_or(Rule::Gap, |rules| rules.rule(offset))
     }
 
-    /// The rule at `offset`, of a table that is made ready if need be. Not in a handler.
+    /// The rule at `offset`, of a table that is made ready if necessary. Not in a handler.
     #[must_use]
     pub fn rule_read<'e>(&self, offset: u32, elf: impl Fn() -> Option<Elf<'e>>) -> Rule {
         let rules = self.0.get_or_init(|| {

@@ -46,7 +46,7 @@ pub struct PendingFrame {
 }
 
 impl PendingFrame {
-    /// The same frame, its name being in another table.
+    /// The same frame with its name in another table.
     #[must_use]
     pub fn renamed(&self, old: &Names, new: &mut Names) -> PendingFrame {
         let code = match self.code {
@@ -114,7 +114,7 @@ pub struct PendingWall {
     pub owner: Option<u64>,
     /// Index of that one's stack.
     pub owner_stack: Option<u32>,
-    /// Whether another thread has the lock that it is parked on.
+    /// Whether another thread owns the lock that it is parked on.
     pub is_owned_lock: bool,
     /// The awaited object, in words.
     pub detail: Option<Arc<str>>,
@@ -122,7 +122,7 @@ pub struct PendingWall {
     pub weight_ns: u64,
     /// How many there were.
     pub count: u32,
-    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    /// The number of choices that gives the same certainty: see `dwell_wall::sums::choices`.
     pub choices: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
@@ -194,7 +194,7 @@ pub struct PendingWait {
     pub stack: Option<u32>,
     /// The wait.
     pub wait: Wait,
-    /// Key of the thread that had the monitor when it began, if that is known.
+    /// Key of the thread that owned the monitor when the wait began, if that is known.
     pub owner: Option<u64>,
     /// The owner's stack, if the wait has asked for it.
     pub owner_at: OwnerAt,
@@ -207,7 +207,7 @@ pub struct PendingWait {
 /// Where the owner of a monitor was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerAt {
-    /// When, on the monotonic clock; 0: it is not known where.
+    /// The time, on the monotonic clock; 0: the stack is not known.
     pub time_ns: u64,
     /// Index of its stack, if that is known.
     pub stack: Option<u32>,
@@ -259,7 +259,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The index of a stack, new or not: kernel frames, and below them others.
+    /// The index of a stack, new or not: kernel frames, with the others below them.
     pub fn stack(&mut self, kernel: &[PendingFrame], named: &NamedStack, truncated: bool) -> u32 {
         self.add_stack(kernel, named.pending(), named.hash(), truncated)
     }
@@ -346,7 +346,7 @@ impl Batch {
         self.alive.push(alive);
     }
 
-    /// The objects that are still there, in the order of adding.
+    /// The surviving objects, in the order of adding.
     #[must_use]
     pub fn alive(&self) -> &[PendingAlive] {
         &self.alive
@@ -460,7 +460,7 @@ impl Batch {
             + self.stacks.len() * 32
     }
 
-    /// Forgets all, and gives memory of an exceptional batch back.
+    /// Forgets all data, and frees the memory of an exceptionally large batch.
     pub fn clear(&mut self) {
         const KEPT: usize = 64 << 10;
         self.frames.clear();
@@ -512,7 +512,7 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(stack(&[frame(1, 1), frame(2, 3)], false), b);
         assert_ne!(stack(&[frame(1, 1), frame(2, 3)], true), b);
-        // The same hash does not make them the same.
+        // Stacks with the same hash may still differ.
         assert_ne!(stack(&[frame(1, 1), frame(2, 9)], false), b);
         assert_eq!(batch.frames(b).0.len(), 2);
         assert_eq!(batch.stacks_len(), 4);

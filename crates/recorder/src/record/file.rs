@@ -19,7 +19,7 @@ const MODE: u32 = 0o600;
 /// The result of an attempt to write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
-    /// All is in the file and the header is right.
+    /// All data is in the file and the header is right.
     All,
     /// No data is lost yet: the bytes wait.
     Waiting(io::ErrorKind),
@@ -106,7 +106,7 @@ impl RecordingFile {
         })
     }
 
-    /// Empties the file: from here on it is this recording's.
+    /// Empties the file: from here on it belongs to this recording.
     ///
     /// # Errors
     /// Any error of the file system; the file is as before.
@@ -179,10 +179,10 @@ impl RecordingFile {
         Ok(())
     }
 
-    /// Cuts a half-written tail off: other readers than ours take it for a damaged file, and it may
-    /// hold the room that is missing.
+    /// Cuts off a half-written tail. Readers other than ours would report a damaged file, and the
+    /// tail may take the room that is missing.
     fn cut(&self) {
-        // Shrinking needs no room; if it fails all the same, our reader stops at the header's
+        // Shrinking needs no room. If it fails nevertheless, our reader stops at the header's
         // length.
         let _ = self.file.set_len(self.written);
     }

@@ -36,7 +36,7 @@ struct System {
     list: PathBuf,
     boot: PathBuf,
     modules: PathBuf,
-    /// Where names may be kept; the first that can be used is.
+    /// Where names may be kept; the first usable folder is taken.
     folders: Vec<PathBuf>,
     /// Whether only a capability of this process lets it read the list.
     by_capability: bool,
@@ -81,7 +81,7 @@ impl KernelNames {
             system.stamp()
         };
         let (mut found, mut rest) = (Vec::new(), wanted.to_vec());
-        // Many are in the same functions, and each lookup reads some KB.
+        // Many addresses are in the same functions, and each lookup reads some KB.
         rest.sort_unstable();
         rest.dedup();
         let mut are_modules_kept = None;
@@ -140,7 +140,7 @@ impl System {
         read_small(&self.list, 16) == [b'0'; 16]
     }
 
-    /// The file that was kept, if it is one of ours.
+    /// The kept file, if it is one of ours.
     fn kept(&self) -> Option<File> {
         let open = |folder: &PathBuf| {
             let mut options = OpenOptions::new();
@@ -158,7 +158,7 @@ impl System {
         self.folders.iter().find_map(open)
     }
 
-    /// Keeps names for the next recording, if that can be done.
+    /// Keeps names for the next recording, if possible.
     fn keep(&self, bytes: &[u8]) {
         if self.by_capability {
             return;
@@ -273,7 +273,7 @@ mod tests {
     const MODULE: u64 = 0xffff_ffff_c000_0010;
     const LAST: u64 = 0xffff_ffff_c000_0110;
 
-    /// A machine of its own, that ends with it.
+    /// A simulated machine, removed at the end.
     struct Machine {
         root: PathBuf,
         by_capability: bool,
@@ -418,7 +418,7 @@ mod tests {
             of(format!("XDG_CACHE_HOME=/cache\0HOME={home}")),
             [PathBuf::from("/cache/dwell")]
         );
-        // Not there, or relative, or a name that only begins so.
+        // Missing, or relative, or a name that only begins so.
         let none = "HOME=/nowhere/at/all\0XDG_CACHE_HOME=cache\0HOMER=/tmp\0";
         assert!(of(none.to_owned()).is_empty());
         assert!(of(String::new()).is_empty());

@@ -55,7 +55,7 @@ fn previous_path(path: &Path) -> PathBuf {
     path.with_extension("1.jfr")
 }
 
-/// How much of a recording is kept, in two files of half as much each; 0 is without a bound.
+/// How much of a recording is kept, in two files of half as much each; 0: no bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     /// Bytes.
@@ -130,7 +130,7 @@ pub struct Output<D> {
     gap: Option<Gap>,
     /// The part of the chunk that waits for room.
     waiting: Amount,
-    /// A part of the chunk was given up: no more of it may go into the file.
+    /// A part of the chunk was dropped: no more of it may go into the file.
     broken: bool,
     /// Set while the file is full and there is no next one.
     stuck: Option<Stuck>,
@@ -249,7 +249,8 @@ impl<D: Destination> Output<D> {
         self.broken
     }
 
-    /// Whether the file has had its share of a bounded recording, and the next one is to be made.
+    /// Whether the file has reached its share of a bounded recording, so that the next one is to
+    /// be made.
     #[must_use]
     pub fn is_full(&self, now_ns: u64) -> bool {
         let Bounds { bytes, age_ns } = self.bounds;
@@ -258,8 +259,8 @@ impl<D: Destination> Output<D> {
         is_full && self.stuck.is_none_or(|stuck| now_ns >= stuck.retry_ns)
     }
 
-    /// Whether a file that has no next one has more than it may have: half of the bytes, as always,
-    /// but all of the age, as new samples are worth more than old ones.
+    /// Whether a file without a next one is over its limit: half of the bytes, as always, but all
+    /// of the age, as new samples are worth more than old ones.
     fn is_beyond(&self, now_ns: u64) -> bool {
         let Bounds { bytes, age_ns } = self.bounds;
         let age = now_ns.saturating_sub(self.began_ns);
@@ -424,7 +425,7 @@ mod tests {
         disk(&mut output).full = false;
         assert_eq!(part(&mut output, 80), News::Over);
         assert_eq!((output.untold(), output.len()), (None, 20));
-        // Another time it is another gap, with its own beginning.
+        // A later gap is a new one, with its own beginning.
         disk(&mut output).full = true;
         assert!(matches!(part(&mut output, 90), News::Trouble(_)));
         let gap = output.gap.unwrap();
@@ -475,7 +476,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// As the drainer does: each second it writes, and begins a chunk where that is due.
+    /// Like the drainer: each second it writes, and begins a chunk when it is due.
     fn second(output: &mut Output<Disk>, at: u64) -> Vec<News> {
         let mut news = vec![part(output, at * SECOND)];
         if output.is_broken() || output.is_full(at * SECOND) {
@@ -542,7 +543,7 @@ mod tests {
         news = (15..20).flat_map(|at| second(&mut output, at)).collect();
         assert_eq!(news, [News::Over], "nothing was lost");
         assert_eq!(disk(&mut output).files, 1);
-        // Another time it lasts for longer than the age.
+        // Later it lasts for longer than the age.
         disk(&mut output).no_next = true;
         for at in 20..80 {
             second(&mut output, at);

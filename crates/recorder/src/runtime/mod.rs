@@ -126,7 +126,7 @@ pub trait Runtime: Send + Sync + Sized + 'static {
         asked
     }
 
-    /// Whether enough is known by now to walk threads that wait; the drainer makes it known when it
+    /// Whether enough is known by now to walk waiting threads; the drainer publishes it when it
     /// begins ([`Walks::publish`]).
     fn can_walk(&self) -> bool;
 
@@ -151,7 +151,7 @@ pub struct About {
 /// Changes before a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// More is known of the runtime: [`Walks::publish`] is due.
+    /// New facts about the runtime are known: [`Walks::publish`] is due.
     pub has_new: bool,
     /// Earlier walks and names may not hold any more: code or methods may have been freed since.
     pub is_another_moment: bool,
@@ -173,7 +173,7 @@ pub trait Walks<R: Runtime>: Sized {
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
 
-    /// A drain begins; `moved`: libraries came or went since the last one.
+    /// A drain begins; `moved`: libraries were loaded or unloaded since the last one.
     fn begin(&mut self, moved: bool) -> Changes;
 
     /// Publishes the present libraries for walks of threads that stand still.
@@ -188,7 +188,7 @@ pub trait Walks<R: Runtime>: Sized {
     /// again until [`Changes::is_another_moment`].
     fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named>;
 
-    /// Names code of the runtime's that is no method's and in no library.
+    /// Names code of the runtime that belongs to no method and to no library.
     fn stub(&mut self, pc: u64, names: &mut Names) -> NameId;
 
     /// The names of a chunk are forgotten: earlier ids are not valid any more.
@@ -233,7 +233,7 @@ pub trait Looks<R: Runtime>: Sized {
         None
     }
 
-    /// Has the processor fetch the memory that [`Self::fingerprint`] reads.
+    /// Prefetches the memory that [`Self::fingerprint`] reads.
     fn fetch_fingerprint(&self, _record: &ThreadRecord) {}
 
     /// Walks a waiting thread whose sp and pc are `registers`.
@@ -261,7 +261,7 @@ pub trait Looks<R: Runtime>: Sized {
     /// [`crate::context::foreign`]), unless a logical thread of its own is on it.
     fn published(&self, thread: u64) -> Option<Context>;
 
-    /// Whether there are logical threads that live without a platform thread, and can be found.
+    /// Whether the runtime has logical threads without a platform thread, and can find them.
     fn has_unmounted(&self) -> bool {
         false
     }

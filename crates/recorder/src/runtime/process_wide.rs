@@ -38,7 +38,7 @@ pub struct State<R: Runtime> {
     pub adapted_lock_ns: AtomicU64,
     /// Stretches of time that are not written yet.
     pub stretches: Stretches,
-    /// The runtime's own libraries, as the recording before has read them.
+    /// The runtime's own libraries, as read by the last recording.
     pub libraries: Kept,
 }
 

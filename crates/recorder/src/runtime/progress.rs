@@ -7,7 +7,7 @@ use dwell_signal::Cause;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a recording is; written by the drainer, read by `status`.
+/// The progress of a recording; written by the drainer, read by `status`.
 #[derive(Default)]
 pub struct Progress {
     /// Samples taken.
@@ -32,7 +32,7 @@ pub struct Progress {
     pub patience: Patience,
     /// Wall-clock samples that could not be kept, and the wall time they stood for.
     wall_lost: Mutex<(u64, u64)>,
-    /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
+    /// Sums over all ticks of the wall-clock sampler; the number of threads is the last tick's.
     wall: Mutex<Tick>,
     /// When the first sample was taken, on the monotonic clock; 0: not yet.
     pub first_sample_ns: AtomicU64,

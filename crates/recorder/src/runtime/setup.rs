@@ -38,7 +38,7 @@ pub struct Setup<R: Runtime> {
     pub start_epoch_ms: u64,
     /// Results of the wall-clock sampler that the drainer has not taken yet.
     pub shelf: Shelf,
-    /// Stops of all threads that were seen and are not written.
+    /// Stops of all threads that are not written yet.
     pub stops: stops::Shelf,
     /// The end of sampling, once it is reached.
     pub end: EndOfSampling,

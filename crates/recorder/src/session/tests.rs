@@ -5,7 +5,7 @@ use crate::chosen::Events;
 use crate::looks::shelf::Tick;
 use crate::testing::{Alone, Mock, alone};
 
-/// A recording that takes next to no samples, with `more` options.
+/// A recording with hardly any samples, with `more` options.
 fn begun(alone: &Alone, more: &str) -> Session<Mock> {
     let setup = alone.setup(alone.agent(), more);
     Session::start(setup, alone.file(), || ()).unwrap()

@@ -1,5 +1,5 @@
-//! The agent's allocator: the process's `malloc`, but that a lack of memory ends the recording and
-//! not the process.
+//! The agent's allocator: the process's `malloc`, except that a lack of memory ends the recording
+//! and not the process.
 //!
 //! Rust aborts when an allocation fails, and an allocator must not unwind. So an allocation that
 //! fails is served from a reserve, and the drainer ends the recording in order as soon as it sees
@@ -12,7 +12,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The drainer, the wall sampler, and up to two that watch for the runtime, while they run.
+/// While they run: the drainer, the wall-clock sampler, and up to two watchers for the runtime.
 static OWN_THREADS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
 static RESERVE: Reserve = Reserve::new();
 /// An allocation has failed.
@@ -28,7 +28,7 @@ pub struct Enough;
 #[global_allocator]
 static ALLOCATOR: Enough = Enough;
 
-/// The calling thread may wait for memory, as no other may; ends with the value.
+/// The calling thread may wait for memory, unlike other threads, until the value is dropped.
 pub struct OwnThread(());
 
 impl OwnThread {
@@ -63,7 +63,7 @@ pub fn is_out() -> bool {
     IS_OUT.load(Ordering::SeqCst)
 }
 
-/// Whether a thread of ours waits for memory: it may do so for ever.
+/// Whether a thread of ours waits for memory, possibly for ever.
 #[must_use]
 pub fn is_waiting() -> bool {
     WAITING.load(Ordering::SeqCst) != 0

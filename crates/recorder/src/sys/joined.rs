@@ -1,5 +1,5 @@
-//! Waiting for threads of ours to end, but not for ever: a thread that has no memory, or that waits
-//! for something of the process's, must not keep a command or the end of the process waiting.
+//! Waiting for threads of ours to end, but not for ever. A thread without memory, or one that
+//! waits for the process, must not delay a command or the end of the process.
 
 use super::allocator;
 use std::thread::JoinHandle;

@@ -1,4 +1,5 @@
-//! The dynamic loader: exported symbols of a library, and whether libraries came or went.
+//! The dynamic loader: exported symbols of a library, and whether libraries were loaded or
+//! unloaded.
 
 use super::joined;
 use std::ffi::{CStr, c_int, c_void};
@@ -35,7 +36,7 @@ pub fn generation() -> Generation {
     out
 }
 
-/// Where threads have the thread-local variables of one library.
+/// Where threads keep the thread-local variables of one library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The library's lowest address.

@@ -48,7 +48,7 @@ fn path_of(bytes: &[u8]) -> &Path {
 
 /// Read-only contents of a file.
 pub enum MappedFile {
-    /// Anonymous memory as long as the file; only the parts that were read take any.
+    /// Anonymous memory as long as the file; only the parts that were read use memory.
     Mapped {
         /// First byte.
         start: *mut u8,
@@ -213,7 +213,7 @@ mod tests {
         assert!(!file.is_at((device.0, device.1 + 1), is.ino()));
         assert!(file.begins_with(b"some") && !file.begins_with(b"Some"));
         assert!(!file.begins_with(b"some text and more"));
-        // As long as before, and with the same time.
+        // The same length as before, and the same time.
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
         // File times have the resolution of the kernel's tick, no more than 10 ms.
         std::thread::sleep(std::time::Duration::from_millis(20));

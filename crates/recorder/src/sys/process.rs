@@ -1,4 +1,4 @@
-//! Facts on the own process and thread: ids, CPU clocks, names.
+//! Facts about the own process and thread: ids, CPU clocks, names.
 
 use dwell_host::small_files;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time of the whole process, threads that ended included.
+/// CPU time of the whole process, including threads that have ended.
 #[must_use]
 pub fn process_cpu() -> Duration {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)

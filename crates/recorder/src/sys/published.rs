@@ -1,6 +1,6 @@
 //! A value that handlers may read at any time and one thread replaces now and then.
 //!
-//! An old value is freed only when no reader was under way after it had been replaced: handlers
+//! An old value is freed only when no reader was active after it had been replaced. Handlers
 //! cannot wait, so the writer does, or leaves it to its next turn.
 
 use std::sync::Mutex;
@@ -43,7 +43,7 @@ impl<T: Send + Sync> Published<T> {
         result
     }
 
-    /// Puts `value` in the place of the one before. Not in a handler.
+    /// Replaces the present value by `value`. Not in a handler.
     pub fn replace(&self, value: T) {
         let Ok(mut retired) = self.retired.lock() else {
             return; // whoever panicked while freeing has left the old value in place

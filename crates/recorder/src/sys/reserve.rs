@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Address space of a reserve. It takes memory only where it is used.
+/// Address space of a reserve. Only the used part takes memory.
 const BYTES: usize = 8 << 20;
 /// The smallest block: room for the link of a free one.
 const BLOCK_MIN: usize = 32;
@@ -69,7 +69,7 @@ impl Reserve {
         if mapped == libc::MAP_FAILED {
             return;
         }
-        // A huge page would be taken for the first few bytes. If this fails it is.
+        // A huge page would be used for the first few bytes. If this call fails it is.
         // SAFETY: the mapping from above, with its length.
         unsafe { libc::madvise(mapped, BYTES, libc::MADV_NOHUGEPAGE) };
         let order = Ordering::AcqRel;

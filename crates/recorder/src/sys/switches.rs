@@ -106,7 +106,7 @@ mod tests {
         match Switches::open(tid, 8) {
             Ok(mut switches) => {
                 let fd = switches.as_raw_fd();
-                // It may be on its way to where it waits.
+                // It may still be on its way to its wait.
                 let asleep = bell::wait([fd], 50_000_000);
                 assert_eq!(asleep, [false]);
                 go.send(()).unwrap();

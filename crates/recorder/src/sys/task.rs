@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// The directory, kept open: finding it by its path costs more than most answers.
+/// The directory, kept open: finding it by its path costs more than most reads.
 pub struct TaskFiles(Option<File>);
 
 impl TaskFiles {
@@ -43,7 +43,7 @@ impl TaskFiles {
         buf.get(..len)
     }
 
-    /// Whether a thread runs or is ready to, and else where it is.
+    /// Whether a thread runs or is ready to, and otherwise where it waits.
     #[must_use]
     pub fn turn(&self, tid: i32) -> Turn {
         let mut buf = [0u8; 256];
@@ -74,7 +74,7 @@ impl TaskFiles {
 pub enum Turn {
     /// It runs, or is ready to.
     Ready,
-    /// It waits in the kernel: its user code's stack pointer and where that is.
+    /// It waits in the kernel: the stack pointer of its user code and the code's address.
     Off {
         /// The stack pointer.
         sp: u64,
@@ -113,7 +113,7 @@ impl KeptFiles {
         self.name
     }
 
-    /// As [`TaskFiles::read`]; the file stays open until other threads need its place.
+    /// Like [`TaskFiles::read`]; the file stays open until other threads need its place.
     pub fn read<'b>(&mut self, files: &TaskFiles, tid: i32, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let set = self.sets.get_mut(tid as usize % KEPT_SETS)?;
         if let Some(at) = set.iter().position(|(whose, _)| *whose == tid) {
@@ -147,7 +147,7 @@ mod tests {
         let files = TaskFiles::open();
         let mut buf = [0u8; 128];
         let own = process::own_tid();
-        // The kernel brings its account up to date at its tick.
+        // The kernel updates its account at its tick.
         while process::own_cpu() < std::time::Duration::from_millis(30) {
             std::hint::spin_loop();
         }
@@ -171,7 +171,7 @@ mod tests {
         };
         let own = process::own_tid();
         let before = asked(own).unwrap();
-        // The kernel brings its account up to date at its tick.
+        // The kernel updates its account at its tick.
         while asked(own).unwrap() == before {
             std::hint::spin_loop();
         }

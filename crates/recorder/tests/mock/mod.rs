@@ -20,7 +20,7 @@ use dwell_wall::waits::Waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The runtime's own structure of a thread is a number: its id, and the method that it is in.
+/// The runtime's own structure of a thread is a number: its id, and its present method.
 pub const fn thread_in(id: u64, method: u64) -> u64 {
     id << 8 | method
 }
@@ -31,7 +31,7 @@ const METHODS: [&str; 4] = ["none", "spin", "wait", "hold"];
 /// The class of all its methods.
 pub const CLASS: &str = "mock/Program";
 
-/// From this id on threads are in the frozen stacks, in their order.
+/// Ids from this one on are threads of the frozen stacks, in their order.
 pub const FROZEN: u64 = 1000;
 
 /// The name of the method with this number.
@@ -69,7 +69,7 @@ impl Mock {
 /// Its recorder.
 pub type Agent = Recorder<Mock>;
 
-/// Reports the calling thread, which begins as one of the runtime's.
+/// Reports the calling thread, which begins as a managed one.
 pub fn begin_thread(agent: &Agent, name: &str, id: u64, method: u64) {
     leave_small_signal_stack();
     agent.saw(&Seen {
@@ -86,7 +86,7 @@ pub fn begin_thread(agent: &Agent, name: &str, id: u64, method: u64) {
     });
 }
 
-/// A thread of Rust's has an alternate stack that is too small for handlers of debug builds.
+/// A Rust thread has an alternate stack that is too small for handlers of debug builds.
 fn leave_small_signal_stack() {
     let none = libc::stack_t {
         ss_sp: std::ptr::null_mut(),
@@ -134,7 +134,7 @@ impl Runtime for Mock {
     }
 }
 
-/// The frames of a thread of the runtime's, or the interrupted instruction of another one.
+/// The frames of a managed thread, or the interrupted instruction of another one.
 fn walk(thread: u64, pc: u64, frames: &mut [Frame]) -> Walk {
     let (kind, id) = match thread {
         0 => (FrameKind::Native, pc),

@@ -1,4 +1,4 @@
-//! Writes the objects that are still there, snapshot by snapshot.
+//! Writes the surviving objects, snapshot by snapshot.
 
 use super::Writer;
 use crate::drain::contexts::ContextTexts;
