@@ -46,7 +46,7 @@ pub(crate) struct Published {
     pub waited_ns: u64,
 }
 
-/// The interrupted thread, as the ways to sample it need it.
+/// The interrupted thread, for all ways to sample it.
 struct Subject<'a> {
     engine: &'static Engine,
     record: &'a ThreadRecord,
@@ -80,7 +80,8 @@ pub(crate) fn publish(
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
-    // Others wait for a thread that is late for a stop, or has a monitor: it shall not wait itself.
+    // Others wait for a thread that is late for a stop, or owns a monitor: it must not wait
+    // itself.
     let is_waited_for = matches!(moment.reason, Reason::Stop | Reason::Owner);
     let may_wait = !is_server && !is_waited_for;
     match engine.vantage() {
@@ -110,7 +111,7 @@ pub(crate) fn publish_here(
 ) -> Published {
     let (sp, pc, fp) = anchor(engine, record.managed_thread()).unwrap_or_default();
     let stack = match sp {
-        // A thread that has no managed frame: the runtime allocates for itself.
+        // A thread without a managed frame: the runtime allocates for itself.
         0 => StackRange::NONE,
         sp => stack_range(engine, record, sp),
     };
@@ -184,7 +185,7 @@ fn not_walked(subject: &Subject<'_>, failure: Failure) -> Published {
     finish(subject, slot)
 }
 
-/// Waits until the walking thread has walked the stack; if it does not, takes a snapshot.
+/// Waits until the walking thread has walked the stack; if that takes too long, takes a snapshot.
 #[inline]
 fn paused(subject: &Subject<'_>) -> Published {
     let engine = subject.engine;
@@ -244,7 +245,7 @@ fn copied(subject: &Subject<'_>) -> Published {
     snapshot(subject, true)
 }
 
-/// Copies the stack; the drainer walks the copy. Without `copy` it walks the stack as it is then.
+/// Copies the stack; the drainer walks the copy. Without `copy` it walks the live stack later.
 #[inline]
 fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     let engine = subject.engine;
@@ -274,10 +275,10 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     finish(subject, slot)
 }
 
-/// Frames for which a slot of the smallest class has room.
+/// Number of frames that fit into a slot of the smallest class.
 const FEW_FRAMES: usize = 1024;
 
-/// Has the stack walked before the slot is published.
+/// Walks the stack before the slot is published.
 #[inline]
 fn walked(
     subject: &Subject<'_>,
@@ -371,7 +372,7 @@ fn finish(subject: &Subject<'_>, mut slot: OwnedSlot) -> Published {
 }
 
 /// A thread may block SIGSEGV, and the handler inherits its mask: a fault would end the process.
-/// The thread's own mask comes back when the handler returns.
+/// The thread's own mask is restored when the handler returns.
 #[inline]
 fn allow_faults(frame: &libc::ucontext_t) {
     let mask = (&raw const frame.uc_sigmask).cast::<u64>();
@@ -509,7 +510,7 @@ fn copy_kernel_chain(engine: &Engine, record: &ThreadRecord, header: &mut SlotHe
     header.kernel_len = 0;
     let ring = record.ring.load(Ordering::Relaxed);
     header.kernel_unseen = ring == 0 && may_be_in_kernel(engine, record);
-    // A thread that takes a snapshot of itself was not in the kernel for its own sake.
+    // A thread that takes a snapshot of itself was in the kernel only for that.
     if ring == 0 || header.reason != Reason::CpuTime {
         return;
     }
@@ -540,7 +541,7 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, copy
     });
 }
 
-// After the other one, which finds out which logical thread is mounted.
+// After the other hook, which finds out which logical thread is mounted.
 #[inline(never)]
 fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let hook = engine.context.load(Ordering::Acquire);

@@ -8,8 +8,8 @@ use dwell_walker::Memory;
 /// How threads are signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// `perf_event_open` cpu-clock: exact to some 100 us; a file descriptor per thread. Threads for
-    /// which no event can be had get a timer.
+    /// `perf_event_open` cpu-clock: exact to some 100 us; a file descriptor per thread. Threads
+    /// that cannot get an event get a timer.
     Perf {
         /// Sample while in the kernel as well, with its call chain, if that is permitted.
         kernel: bool,
@@ -21,7 +21,7 @@ pub enum EngineKind {
 /// A size class of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSpec {
-    /// Stack bytes (and copied heap chunk bytes) a slot of the class holds.
+    /// Stack bytes (and copied heap chunk bytes) that a slot of the class holds.
     pub capacity_bytes: usize,
     /// How many slots.
     pub count: u32,
@@ -123,15 +123,15 @@ impl Words {
         self.ending.store(addr, Ordering::Relaxed);
     }
 
-    /// Whether the runtime is about to end the process, as far as that can be known.
+    /// Whether the runtime is about to end the process, as far as is known.
     #[inline]
     pub(crate) fn is_ending(&self, live: &Live) -> bool {
         let addr = self.ending.load(Ordering::Relaxed);
         addr != 0 && live.word(addr).is_ok_and(|word| word != u64::MAX)
     }
 
-    /// Offsets, from the thread's structure, of the three words of its anchor: sp, pc and fp of the
-    /// managed frame from which it has left for the runtime's own code.
+    /// Offsets, from the thread's structure, of the three words of its anchor: sp, pc and fp of
+    /// the managed frame from which it has called the runtime's own code.
     pub fn set_anchor(&self, sp: u32, pc: u32, fp: u32) {
         self.anchor_sp.store(sp, Ordering::Relaxed);
         self.anchor_pc.store(pc, Ordering::Relaxed);
@@ -171,7 +171,7 @@ fn known(offset: &AtomicU32) -> Option<u64> {
     (offset != UNKNOWN).then_some(u64::from(offset))
 }
 
-/// Picks an unused real-time signal, from the highest but one downwards: libraries that want one
+/// Picks an unused real-time signal, from the second highest downwards: libraries that want one
 /// tend to take the lowest, and debuggers the highest.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The SIGSEGV and SIGBUS handlers: they let our loads fail softly and pass everything else on.
+//! The SIGSEGV and SIGBUS handlers: our loads return an error, and all other faults are passed on.
 //!
 //! Installed before any existing handler (HotSpot's implicit null checks and safepoint polls live
 //! on SIGSEGV), and invisible to it. The previous handler is called with the mask, stack and
@@ -19,7 +19,7 @@ type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 type InfoHandler = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 type PlainHandler = unsafe extern "C" fn(i32);
 
-/// An action that was in force before one of ours.
+/// An action that was installed before one of ours.
 #[derive(Debug)]
 pub(crate) struct Previous {
     handler: AtomicUsize,
@@ -39,7 +39,7 @@ impl Previous {
         self.handler.store(action.handler, Ordering::Release);
     }
 
-    /// Calls the handler, if it is one; gives back `SIG_DFL` or `SIG_IGN` otherwise.
+    /// Calls the handler, if it is one; returns `SIG_DFL` or `SIG_IGN` otherwise.
     #[inline]
     pub(crate) fn call(
         &self,
@@ -192,7 +192,7 @@ pub fn allow_faults_here() {
 
 fn install_first() -> Result<(), Errno> {
     for (column, signal) in SIGNALS.iter().enumerate() {
-        // After a half-failed attempt one of them may be ours already.
+        // After an attempt that failed half-way one of them may be ours already.
         if level_of(&sys::sigaction(*signal, None)?).is_none() {
             install(0, column, *signal)?;
         }
@@ -216,7 +216,7 @@ fn install(level: usize, column: usize, signal: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Our action, such that the previous handler runs as if the kernel had called it.
+/// Our action, set so that the previous handler runs as if the kernel had called it.
 fn front_of(previous: &KernelAction, handler: Handler) -> KernelAction {
     let inherited = (libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART) as u64;
     let restorer = if previous.restorer == 0 {
@@ -245,7 +245,7 @@ fn level_of(action: &KernelAction) -> Option<usize> {
         .position(|handler| *handler as *const () as usize == action.handler)
 }
 
-/// Steps in front of handlers that replaced ours since; true if we are first (again).
+/// Steps in front of handlers that have replaced ours; true if ours is first (again).
 ///
 /// Each time needs a handler of its own, so this works twice per signal. Ordinary threads only, one
 /// at a time.

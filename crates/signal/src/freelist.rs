@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn head_holds_largest_index_and_full_tag() {
-        // One more than an index is kept, and 0 ends a list.
+        // The index plus one is kept, and 0 ends a list.
         let largest = INDEX_LIMIT - 1;
         for tag in [0, 1, (1 << 40) - 1] {
             assert_eq!(unpack(pack(tag, INDEX_LIMIT)), (tag, INDEX_LIMIT));

@@ -136,7 +136,7 @@ struct Signal {
     begin_ns: u64,
 }
 
-/// Returns for how long the thread waited to be walked, in ns.
+/// Returns how long the thread waited to be walked, in ns.
 #[inline]
 fn on_signal(
     engine: &'static Engine,
@@ -206,7 +206,7 @@ fn on_signal(
 /// during a long handler. Its signal has waited for the handler's end, and must cost nothing.
 #[inline]
 fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
-    /// The timer and the thread's clock differ by less.
+    /// The difference between the timer and the thread's clock is smaller.
     const SLACK_NS: u64 = 5_000;
     let inner = guard.inner();
     sender != Sender::Agent

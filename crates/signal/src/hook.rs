@@ -19,7 +19,7 @@ const CHUNK_MAX_BYTES: u32 = 1 << 20;
 /// no calls into the runtime, all memory read through [`Capture::live`], all loops bounded, little
 /// stack. `xtask handler-graph` checks it if its symbol is called `dwell_*_hook`.
 ///
-/// It is `extern "C"` because calls of such functions cannot unwind: else the handler would have to
+/// It is `extern "C"` because such functions cannot unwind: otherwise the handler would have to
 /// deal with that.
 pub type Extra = extern "C" fn(&mut Capture<'_>);
 
@@ -27,13 +27,13 @@ pub type Extra = extern "C" fn(&mut Capture<'_>);
 /// [`Extra`] apply.
 pub type WalkHook = extern "C" fn(&mut WalkTarget<'_>);
 
-/// A snapshot in the making, for the agent's hook.
+/// An unfinished snapshot, for the agent's hook.
 pub struct Capture<'a> {
     pub(crate) slot: &'a mut OwnedSlot,
     pub(crate) pool: &'a SlotPool,
     pub(crate) record: &'a ThreadRecord,
     pub(crate) live: Live,
-    /// Whether the thread will have run on when the stack is walked.
+    /// Whether the thread will have continued when the stack is walked.
     pub(crate) copying: bool,
 }
 

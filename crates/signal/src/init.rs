@@ -1,4 +1,4 @@
-//! Makes the engine, and installs its handlers: the one place that knows both.
+//! Makes the engine, and installs its handlers: the only module that knows both.
 
 use crate::arch;
 use crate::config::{Config, EngineKind, pick_signal};
@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitError {
-    /// There is one already, or one is being made.
+    /// An engine exists already, or is being made.
     Already,
     /// The size classes are too many, too large or not in order.
     Classes,

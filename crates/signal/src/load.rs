@@ -8,8 +8,8 @@ use crate::sys::Errno;
 use crate::{arch, fault};
 use dwell_walker::{Fault, Memory};
 
-/// This process's memory. Having one proves that the fault handler is installed. Threads that
-/// block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
+/// This process's memory. A value of this type proves that the fault handler is installed. Threads
+/// that block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Live(());
 
@@ -21,7 +21,7 @@ impl Live {
         fault::is_installed().then_some(Live(()))
     }
 
-    /// The process's memory; installs the fault handler if that has not been done.
+    /// The process's memory; installs the fault handler unless that has been done.
     ///
     /// # Errors
     /// See [`fault::install_fault_handler`].
@@ -30,7 +30,7 @@ impl Live {
         Ok(Live(()))
     }
 
-    /// Copies `len` bytes from `src` to `dst`; returns how many came over before a fault.
+    /// Copies `len` bytes from `src` to `dst`; returns how many were copied before a fault.
     ///
     /// # Safety
     /// `dst` must be valid for writes of `len` bytes that no other code accesses during the call.

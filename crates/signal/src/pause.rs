@@ -1,10 +1,10 @@
 //! The sampled thread waits in its handler while another thread walks it.
 //!
-//! A handler offers its slot, wakes the walking thread if that sleeps, and waits for the slot to be
-//! done. It never waits for long: if the walking thread is late, has ended or was never there, the
-//! handler leaves the slot behind and takes a snapshot instead. The walking thread takes all
-//! offered slots at once and works through them in the order in which they were offered, so that
-//! one wake-up serves many threads when processors are scarce.
+//! A handler offers its slot, wakes the walking thread if that sleeps, and waits for the slot to
+//! be done. It never waits for long. If the walking thread is late, has ended or never existed,
+//! the handler leaves the slot behind and takes a snapshot instead. The walking thread takes all
+//! offered slots at once and works through them in the order of offering. So one wake-up serves
+//! many threads when processors are scarce.
 //!
 //! While a thread waits it may hold any lock of the process, `malloc`'s for one. So the walking
 //! thread follows the rules for handlers, and `xtask handler-graph` checks it.
@@ -123,14 +123,14 @@ impl Pause {
 pub(crate) enum Offer {
     /// The slot has been walked.
     Walked(OwnedSlot),
-    /// It has not, and belongs to the walking thread now, which frees it.
+    /// It has not, and the slot belongs to the walking thread now, which frees it.
     Left,
 }
 
 /// True once the slot is done; false if it was left.
 #[inline]
 fn wait(handoff: &AtomicU32, begin_ns: u64) -> bool {
-    // Signals may end a sleep early, so turns are not bounded by their number.
+    // Signals may end a sleep early, so the number of turns is not limited.
     loop {
         let state = handoff.load(Ordering::Acquire);
         if state == DONE {

@@ -6,8 +6,8 @@
 //! deserves. If the next point is nearer than a timer can go, it is taken late, together with all
 //! points due by then.
 //!
-//! Where a timer is set for each point, windows are as long as the interval, and each has a place
-//! of its own for its point: a program that repeats itself every interval cannot keep step.
+//! If a timer is set for each point, windows are as long as the interval, and each has its own
+//! random place for its point. A program that repeats itself every interval cannot keep step.
 //!
 //! Setting a timer is expensive: where it is the next to go off, some 6 us in a virtual machine. A
 //! periodic timer costs a tenth of that, but always fires after the same time. So several windows
@@ -22,14 +22,14 @@
 //! places of two blocks does not matter. So the next block's place is, where possible, the one
 //! that the periodic timer reaches ([`following`]).
 //!
-//! Pure arithmetic: no clock, no memory but its own.
+//! Pure arithmetic: it reads no clock, and no memory except its own.
 
 /// The shortest time between two wake-ups. The kernel's shortest perf period is 10 us, but an
 /// interrupt may take longer than that, as on a busy host of virtual machines. Then the next one
 /// is due before the thread has done anything, and so on for ever.
 pub const GAP_MIN_NS: u64 = 50_000;
 
-/// The length of a block, but for those that the next one limits.
+/// The length of a block, except for blocks that the next one limits.
 pub const BLOCK_NS: u64 = 64_000_000;
 
 /// The most windows of a block. By chance a block's length can keep step with the program: then
@@ -42,7 +42,7 @@ const BLOCK_WINDOWS_MIN: u64 = 4;
 /// The shortest window of a block: events that leave out the kernel cannot overflow more often.
 const WIDTH_MIN_NS: u64 = 100_000;
 
-/// How much earlier than its point a sample may be taken in blocks, as a part of the window: the
+/// How much earlier than its point a sample may be taken in blocks, as a part of the window. The
 /// timer and the thread's CPU clock may differ by a little.
 pub const EARLY_PART: u64 = 16;
 
@@ -83,7 +83,7 @@ pub struct Due {
     pub wake_up_ns: u64,
     /// Whether the next point is in the same block as the one before.
     pub steady: bool,
-    /// Whether a timer that is in step went off when it was to.
+    /// Whether a timer that is in step fired on time.
     pub on_time: bool,
 }
 
@@ -236,7 +236,7 @@ impl Plan {
         };
     }
 
-    /// Where in a window its point lies, if each has a place of its own: a function of seed and
+    /// The place of a window's point, if each has a place of its own: a function of seed and
     /// window, so windows can be skipped at no cost.
     #[inline]
     const fn own_place_ns(&self, window: u64) -> u64 {
@@ -255,7 +255,7 @@ impl Plan {
         self.window = 0;
         let random = self.random(self.block);
         self.width_ns = least_ns.saturating_add(below(mix(!random), range_ns.saturating_add(1)));
-        // Where all windows are nearly of one length, only another place breaks the step.
+        // If all windows are nearly of one length, only another place breaks the step.
         let place_ns = match now_cpu_ns {
             Some(now_cpu_ns) if range_ns >= self.interval_ns / 4 => {
                 let left_ns = start_ns.saturating_sub(now_cpu_ns);
@@ -371,7 +371,7 @@ impl Plan {
         self.point_ns
     }
 
-    /// When to wake up for the next point, seen from `now_cpu_ns`.
+    /// When to wake up for the next point, relative to `now_cpu_ns`.
     #[inline]
     #[must_use]
     pub fn wake_up_ns(&self, now_cpu_ns: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! The plan as statistics. Bounds are derived where they stand; seeds are fixed. Where a count is
-//! binomial, five standard deviations are allowed: 6e-7 of all seeds would fail.
+//! Statistical tests of the plan. Bounds are derived where they are used; seeds are fixed. If a
+//! count is binomial, five standard deviations are allowed: 6e-7 of all seeds would fail.
 
 use super::*;
 
@@ -157,8 +157,8 @@ fn phases_in_step_with_interval_get_true_shares() {
     }
 }
 
-/// The same program under a timer that fires on a 4 ms tick only: the weights stay right, as ticks
-/// and windows drift against each other (4 ms and 10 ms have 20 ms in common, so make it 10.01).
+/// The same program under a timer that fires only on a 4 ms tick. The weights stay right, as ticks
+/// and windows drift against each other (4 ms and 10 ms have 20 ms in common, so it is 10.01).
 #[test]
 fn a_timer_on_the_tick_loses_no_weight() {
     const TICK: u64 = 4_000_000;
@@ -256,7 +256,7 @@ fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     }
 }
 
-/// Asks in blocks as a timer that keeps to them does, for `length_ns`; each sample.
+/// Simulates, for `length_ns`, a timer that keeps to the blocks; returns each sample.
 fn in_blocks(seed: u64, interval_ns: u64, length_ns: u64, mut sample: impl FnMut(u64, &Due)) {
     let mut plan = Plan::in_blocks(seed, interval_ns, 0);
     let mut now = plan.wake_up_ns(0);

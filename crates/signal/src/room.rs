@@ -1,6 +1,6 @@
 //! Room on a thread's alternate signal stack. A thread that has one gets our handler there, and a
-//! load that faults a second signal frame on top: where that does not fit, the kernel ends the
-//! process. Rust's threads have 8 KiB, and a frame with the state of AVX-512 takes 3.3 KiB.
+//! load that faults adds a second signal frame. If that does not fit, the kernel ends the process.
+//! Rust's threads have 8 KiB, and a frame with the state of AVX-512 takes 3.3 KiB.
 //!
 //! Async-signal-safe but for [`needed`].
 
@@ -23,7 +23,7 @@ pub(crate) fn needed() -> u64 {
     frame.wrapping_add(OWN_BYTES)
 }
 
-/// Whether a handler that was given `frame` is on an alternate stack with less room than `needed`.
+/// Whether a handler with `frame` is on an alternate stack with less room than `needed`.
 #[inline]
 pub(crate) fn is_short(frame: &libc::ucontext_t, needed: u64) -> bool {
     let stack = &frame.uc_stack;

@@ -1,7 +1,7 @@
 //! The system calls this crate makes, raw: they set no `errno` and touch no thread-local storage.
 //!
-//! `rt_sigaction` is called directly because libjsig may stand in front of libc's: there our fault
-//! handler would come after HotSpot's, which may take our faults for stack overflows.
+//! `rt_sigaction` is called directly because libjsig may stand in front of libc's. With libjsig
+//! our fault handler would come after HotSpot's, which may treat our faults as stack overflows.
 
 use crate::arch;
 use core::mem::{MaybeUninit, size_of};
@@ -182,7 +182,7 @@ pub fn futex_wait_either(
     )
 }
 
-/// Wakes all threads that sleep on the word at `addr`; they must stand waking for no reason.
+/// Wakes all threads that sleep on the word at `addr`; they must tolerate waking for no reason.
 pub fn futex_wake_all_at(addr: u64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     let all = i32::MAX as usize;
@@ -475,8 +475,8 @@ pub fn timer_delete(timer: i32) {
     unsafe { arch::syscall(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Numbers of descriptors that `select(2)` can name: native code of the program keeps them in bits
-/// of that many, and writes beyond these for a larger one.
+/// Numbers of descriptors that `select(2)` can name: native code of the program keeps them in a
+/// bit set of this size, and writes beyond it for a larger one.
 const SELECTABLE: u64 = 1024;
 
 /// The numbers that our descriptors may have in a process with this limit. They are above those

@@ -1,6 +1,6 @@
 //! From where a stack is walked. Plain data.
 
-/// From where the stack of a sampled thread is walked.
+/// Where the stack of a sampled thread is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Vantage {
@@ -11,7 +11,7 @@ pub enum Vantage {
     Handler = 1,
     /// By another thread, while the sampled one waits in its handler.
     Paused = 2,
-    /// Experiment: neither copied nor held. The thread runs on while its stack is read.
+    /// Experiment: neither copied nor held. The thread continues while its stack is read.
     #[cfg(feature = "experiments")]
     NoCopy = 3,
     /// Experiment: no sample at all, so that only the cost of the signals is left.

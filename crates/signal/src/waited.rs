@@ -1,5 +1,5 @@
-//! Snapshots of threads that have got a monitor for which they waited, taken in a callback of the
-//! runtime on the thread itself: ordinary code, into which signals may come at any point.
+//! Snapshots of threads that have got a monitor after a wait. They are taken in a callback of the
+//! runtime on the thread itself: ordinary code, in which signals may arrive at any point.
 
 use crate::capture::{self, Moment};
 use crate::engine::Engine;

@@ -1,5 +1,5 @@
-//! Numbers of the descriptors that perf events take: native code of the program may know no others
-//! than `select(2)` does, and must not find all of them used up.
+//! Numbers of the descriptors that perf events take. Native code of the program may only know
+//! those that `select(2)` can name, so they must not all be used up.
 
 mod common;
 
@@ -80,7 +80,7 @@ fn perf_events_of_many_threads_leave_selectable_numbers_free() {
     let (low_after, all_after) = descriptors();
     assert_eq!(low_after, low);
     assert_eq!(all_after, all + THREADS, "each has an event");
-    // Where the program has few more numbers, it keeps them.
+    // If the program has few more numbers, it keeps them.
     set_limit(&libc::rlimit {
         rlim_cur: SELECTABLE as u64 + THREADS as u64 + 100,
         ..most

@@ -30,7 +30,7 @@ fn others_signals_are_passed_on(engine: &Engine) {
 /// Cookies of ended records, and of other threads' records, are refused.
 fn stale_cookies_are_refused(engine: &'static Engine) {
     let record = register_here(engine, 1);
-    // The cookie's layout, as the kernel would bring it from a timer made long ago.
+    // The cookie's layout, as in the signal of a timer made long ago.
     let cookie = |generation: u64| 0xd3e1 << 48 | generation << 20 | u64::from(record.index());
     let stale = || engine.counters().get(Cause::Stale);
     sys::queue_signal(sys::gettid(), SIGNAL, cookie(record.generation().into())).unwrap();
@@ -125,7 +125,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     let mut samples = Vec::new();
     drain_into(engine, &mut samples);
     accounts[0].assert_weight(weight_of(&samples, &accounts[0]), INTERVAL_NS);
-    // 20 ms less the window in which the time began that was blocked.
+    // 20 ms minus the window in which the blocked time began.
     let least_ns = 20_000_000 - longest_window_ns(INTERVAL_NS);
     assert!(
         samples
@@ -134,7 +134,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     );
 }
 
-/// How many signals of ours have been handled, one way or the other.
+/// How many of our signals have been handled, in any way.
 fn handled(engine: &Engine) -> u64 {
     engine.counters().handler_ns.iter().sum()
 }

@@ -10,7 +10,7 @@ use std::thread;
 
 const INTERVAL_NS: u64 = 200_000;
 
-/// Threads come and go without pause while another thread starts and stops the recording.
+/// Threads begin and end without pause while another thread starts and stops the recording.
 fn churn_of_threads(engine: &'static dwell_signal::Engine) {
     let drainer = Drainer::begin(engine);
     let done = AtomicBool::new(false);
@@ -152,7 +152,7 @@ fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
     }
 }
 
-/// A thread that vanishes without saying so is found, and its timer is given back.
+/// A thread that exits without notice is found, and its timer is released.
 fn vanished_threads_are_found(engine: &'static dwell_signal::Engine) {
     engine.start(INTERVAL_NS);
     let before = engine.counters().get(Cause::Vanished);

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 const INTERVAL_NS: u64 = 200_000;
-/// Handlers take from this time on, each longer than the one before, to ten times of it.
+/// Duration of the first handler; each one takes longer than the one before, up to ten times as
+/// long.
 const HANDLER_NS: u64 = 300_000;
 
 /// Walks no frames, slowly.

@@ -211,7 +211,7 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     let worker = Worker::begin(engine);
     let record = worker.record;
     until_it_has_a_ring(engine, &worker);
-    // Past the window that its last signal has taken of the time to come.
+    // Beyond the window that its last signal has taken in advance.
     burns(&worker, 8);
     drain(engine, record);
     worker.does(|| burn(INTERVAL_NS / 4));

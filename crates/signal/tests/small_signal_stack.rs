@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const INTERVAL_NS: u64 = 500_000;
 
-/// The kernel's least size, and a little more: our handler is called, no more fits.
+/// The kernel's minimum size, and a little more: our handler is called, but no walk fits.
 const MORE_BYTES: usize = 4096;
 
-/// Whether the thread has the small stack. Before and after it is sampled on its own, with room.
+/// Whether the thread has the small stack. Before and after it is sampled on its ordinary one.
 static IS_SMALL: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {

@@ -39,14 +39,14 @@ impl FakeThread {
     }
 }
 
-/// Where the sampled thread put things before it was sampled.
+/// The addresses of the sampled thread's data before it was sampled.
 struct Marks {
     on_stack: u64,
     thread: u64,
 }
 
-/// Runs a thread with `registration` that has 0x1111... on its stack while it is sampled and
-/// something else afterwards; shows its snapshots to `check` while it still lives.
+/// Runs a thread with `registration` that has 0x1111... on its stack while it is sampled, and
+/// another value afterwards. Shows its snapshots to `check` while it still lives.
 fn sample(
     engine: &'static Engine,
     mut registration: Registration,
@@ -202,7 +202,7 @@ struct FarFromStacks {
 }
 
 impl FarFromStacks {
-    /// More than a stack without a known end is believed to have.
+    /// More than the plausible size of a stack without a known end.
     const GAP_BYTES: usize = 32 << 20;
     const BYTES: usize = 64 << 10;
     /// Readable, too, behind the requested range.
@@ -290,7 +290,7 @@ fn deep(engine: &'static Engine, registration: Registration) {
             assert_eq!(memory.word(copied_to).unwrap_err().addr, copied_to);
             assert!(memory.word(header.stack_hi - 8).is_err());
             assert!(engine.live().word(header.stack_hi - 8).is_ok());
-            // Known of, but not there: the walk must not take the live bytes for them.
+            // Known, but not copied: the walk must not read the live bytes instead.
             assert!(slot.chunks().all(|chunk| chunk.bytes.is_empty()));
             assert!(memory.word(CHUNK.as_ptr() as u64).is_err());
         });

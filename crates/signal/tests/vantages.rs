@@ -177,7 +177,7 @@ fn in_the_handler(engine: &'static Engine) {
     sampled(engine, Vantage::Handler, 4, true);
     assert!(WALKS.load(Ordering::SeqCst) > 0);
     assert_eq!(ELSEWHERE.load(Ordering::SeqCst), 0);
-    // A deep stack gets a larger slot, and is walked once more.
+    // A deep stack gets a larger slot, and is walked again.
     DEPTH.store(DEEP, Ordering::SeqCst);
     sampled(engine, Vantage::Handler, 1, true);
     DEPTH.store(10, Ordering::SeqCst);
@@ -230,7 +230,7 @@ fn nothing_moves_during_a_walk(engine: &'static Engine) {
     assert!(moved <= late() - late_before, "{moved} walks saw a change");
 }
 
-/// The walking thread is held up with one thread; the next one does not wait for it for long.
+/// The walking thread is delayed with one thread; the next one does not wait long for it.
 fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
     DELAY_MS.store(300, Ordering::SeqCst);
     let server = Server::begin(engine);
@@ -260,7 +260,7 @@ fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
     drop(server);
 }
 
-/// The walking thread dies while threads wait for it.
+/// The walking thread ends while threads wait for it.
 fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     static TID: AtomicI32 = AtomicI32::new(0);
     engine.end_serving(false);
@@ -325,7 +325,7 @@ fn a_drain_in_parts_shows_all(engine: &'static Engine) {
     engine.reap(|_| ());
 }
 
-/// A stack larger than any slot keeps its root all the same.
+/// A stack larger than any slot still keeps its root.
 fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.start(INTERVAL_NS);
@@ -364,7 +364,7 @@ fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     let before = behind();
     let worker = thread::spawn(move || {
         let record = register_here(engine, 12);
-        // However seldom the kernel's ticks find the thread at work.
+        // Even if the kernel's ticks seldom find the thread at work.
         burn_until(|| behind() >= before + 3);
         let walked = behind();
         engine.set_behind(false);
@@ -402,7 +402,7 @@ fn threads_are_walked_where_they_stand() {
     nothing_moves_during_a_walk(engine);
     a_late_walk_is_not_waited_for(engine);
     a_dead_walker_holds_nobody(engine);
-    // No slot has been lost on the way: as many can be taken at once as there were.
+    // No slot has been lost: as many can be taken at once as at the beginning.
     engine.set_vantage(Vantage::Snapshot, 0);
     sampled(engine, Vantage::Snapshot, 2, false);
 }

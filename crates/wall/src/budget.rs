@@ -16,7 +16,7 @@ const TICKS_MAX: f64 = 50.0;
 /// If not all wanted samples can be afforded, ticks are left out before samples are, up to this
 /// many: a tick costs more than several samples.
 const TICKS_LONG: f64 = 10.0;
-/// How fast it is forgotten how many were wanted.
+/// The decay of the mean number wanted.
 const WANTED_STEP: f64 = 1.0 / 16.0;
 /// The number at first.
 const LOOKED_FIRST: f64 = 16.0;
@@ -28,12 +28,12 @@ pub struct Budget {
     share: Option<f64>,
     /// Samples in a tick, if no tick is left out.
     looked: f64,
-    /// How many are wanted of late; 0 where all there are would be.
+    /// The mean number wanted lately; 0 where all present threads would be.
     wanted: f64,
     /// Since the last change: elapsed time, and time spent.
     passed_ns: u64,
     spent_ns: u64,
-    /// Most that was wanted and could be had in one tick since then.
+    /// The largest number that was wanted and affordable in one tick since then.
     most: usize,
 }
 
@@ -313,7 +313,7 @@ mod tests {
         assert!((0.0030..=0.0040).contains(&share), "{share}");
         // Nearly all of the requested looks each time.
         assert!(looks as f64 / 1000.0 > 10.0, "{looks}");
-        // Many more than can be had: as many as ten ticks pay for.
+        // Many more than affordable: as many as ten ticks pay for.
         for _ in 0..2000 {
             let ticks = budget.ticks();
             let looked = budget.count_of_wanted(500, ticks);

@@ -26,7 +26,7 @@ struct Life {
     at_ns: u64,
     /// Its place in the last sample, if it was sampled since it ran.
     place: Option<u64>,
-    /// Whether no more is known than that it has begun.
+    /// Whether only its beginning is known.
     is_trial: bool,
 }
 
@@ -92,7 +92,7 @@ impl Lively {
         }
     }
 
-    /// Takes in a thread that has run, from the next tick on.
+    /// Adds a thread that has run, from the next tick on.
     pub fn add(&mut self, id: u64, now_ns: u64) {
         let life = Life {
             at_ns: now_ns,
@@ -168,7 +168,7 @@ mod tests {
         assert!(lively.is_empty(), "none in this tick");
         lively.turn(2 * SECOND);
         assert_eq!(lively.len(), 2);
-        // One is seen where it was, and where it was again: that is no sign.
+        // A thread that is seen twice at the same place: that is no sign of life.
         lively.seen(7, 1, 2 * SECOND);
         lively.seen(7, 1, 2 * SECOND + 20);
         lively.seen(8, 1, 2 * SECOND);
@@ -270,7 +270,8 @@ mod tests {
             let mut lively = Lively::default();
             for tick in 0..ticks {
                 let now_ns = tick * 20_000_000;
-                // Those above 300 change, the others do not; each that changes runs in between.
+                // The ids from 300 on change, the others do not. Each that changes runs in
+                // between.
                 let state = |id: u64| u64::from(id >= 300 && (tick / (3 + id % 5)) % 2 == 1);
                 let runs_now = |id: u64| id >= 300 && tick % (3 + id % 5) == 0;
                 lively.turn(now_ns);

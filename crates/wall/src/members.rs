@@ -47,7 +47,7 @@ impl Members {
         self.place.len() as u32
     }
 
-    /// Takes `id` in; false if it was a member already.
+    /// Adds `id`; false if it was a member already.
     pub fn insert(&mut self, id: u32) -> bool {
         let index = id as usize;
         if self.place.len() <= index {
@@ -60,7 +60,7 @@ impl Members {
         true
     }
 
-    /// Lets `id` go; false if it was no member.
+    /// Removes `id`; false if it was not a member.
     pub fn remove(&mut self, id: u32) -> bool {
         if !self.contains(id) {
             return false;

@@ -6,7 +6,7 @@
 //! 8). But objects at even distances are then met in full or not at all: threads that were started
 //! one after the other have every second bucket of a set.
 //!
-//! It takes time for the chosen places only, and needs no list of all.
+//! It takes time only for the chosen places, and needs no list of all.
 
 use crate::random::Random;
 
@@ -16,9 +16,9 @@ pub struct Spread {
     random: Random,
     total: u64,
     count: u64,
-    /// Where the first stratum begins; they go round the end.
+    /// Where the first stratum begins; strata wrap around the end.
     start: u64,
-    /// The stratum that has the last place, and may go round the end.
+    /// The stratum with the last place, which may wrap around the end.
     last: u64,
     /// Its place if that is beyond the end: the first of all.
     first: Option<u64>,
@@ -88,7 +88,7 @@ impl Iterator for Spread {
         let stratum = (self.last + self.passed) % self.count;
         self.passed += 1;
         let place = self.chosen_in(stratum);
-        // Those behind the last one are beyond the end, all of them.
+        // The strata behind the last one are all beyond the end.
         Some(if stratum > self.last {
             place - self.total
         } else {

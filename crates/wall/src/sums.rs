@@ -47,7 +47,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds `count` looks which stand for `weight_ns` together, and are as certain as so many
+    /// Adds `count` samples that stand for `weight_ns` together, and are as certain as this many
     /// [`choices`].
     pub fn add(&mut self, weight_ns: u64, count: u64, choices: u64) {
         self.weight_ns = self.weight_ns.saturating_add(weight_ns);

@@ -56,7 +56,7 @@ impl RecordingFile {
         }
     }
 
-    /// As [`RecordingFile::create`], but an existing file stays what it is until
+    /// Like [`RecordingFile::create`], but an existing file is not changed before
     /// [`RecordingFile::begin`].
     ///
     /// # Errors

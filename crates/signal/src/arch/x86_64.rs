@@ -315,8 +315,8 @@ pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
     result
 }
 
-/// Has the processor fetch the cache line at `address`, which will be read soon. Any address will
-/// do: a prefetch does not fault (Intel SDM, volume 2, PREFETCHh).
+/// Prefetches the cache line at `address`, which will be read soon. Any address is allowed: a
+/// prefetch does not fault (Intel SDM, volume 2, PREFETCHh).
 #[inline]
 pub fn fetch_ahead(address: usize) {
     // SAFETY: reads and writes nothing that the program can see.

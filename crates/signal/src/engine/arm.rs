@@ -21,13 +21,13 @@ use core::sync::atomic::Ordering;
 pub(crate) enum Sender {
     /// The thread's perf event or timer.
     Clock,
-    /// The thread's perf event, which has sent all it may and is disabled.
+    /// The thread's perf event, which has sent as many signals as it may and is disabled.
     SilencedEvent,
     /// The agent itself, on the thread.
     Agent,
 }
 
-/// Where a thread was when its signals were stopped.
+/// A thread's state when its signals were stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// The thread's CPU time, in ns, that its samples and its debt cover. None if it was not
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Sets the period and lets the event send more signals, where that is needed.
+    /// Sets the period and lets the event send more signals, if necessary.
     #[inline]
     fn advance(&self, inner: &mut Inner, fd: i32, standing: &Standing) -> Result<(), Errno> {
         if let Some(period_ns) = period::to_set(standing) {
@@ -90,7 +90,7 @@ impl Engine {
         self.kind == EngineKind::Perf { kernel: true }
     }
 
-    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
+    /// Schedules the thread's next signal at `at_ns` of its CPU time, given `now_ns` of used time.
     #[inline]
     pub(crate) fn rearm(&self, guard: &mut Guard<'_>, now_ns: u64, at_ns: u64) {
         let record = guard.record();
@@ -146,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
+    /// Schedules the next signal after `gap_ns` more of the thread's CPU time.
     pub(crate) fn rearm_after(&self, guard: &mut Guard<'_>, gap_ns: u64) {
         match sys::cpu_ns_of(guard.record().tid()) {
             Ok(now_ns) => self.rearm(guard, now_ns, now_ns.saturating_add(gap_ns)),
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Begins the thread's plan and arms its first signal, if that has not happened yet.
+    /// Begins the thread's plan and arms its first signal, unless that was done before.
     pub(crate) fn arm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.arm_locked(&mut guard);
@@ -217,7 +217,7 @@ impl Engine {
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
             KERNEL => unsignalled::plan(origin_ns),
-            // A CPU timer is set for a moment each time, at no price: it comes with a tick.
+            // A CPU timer is set to an absolute time each time, at no cost: it fires with a tick.
             _ => Plan::new(seed, interval_ns, origin_ns),
         };
         guard.inner().plan = plan;

@@ -77,7 +77,7 @@ fn a_period_set_outside_of_the_handler_is_noted() {
         let noted_ns = guard.inner().period_ns;
         engine.unlock(guard);
         assert_eq!(noted_ns, gap_ns);
-        // So the handler knows that it has to be set again.
+        // So the handler knows that the event has to be set again.
         burn_until(in_step);
     }
     who_is_asked_while_others_have_its_record_answers_later(engine, record);

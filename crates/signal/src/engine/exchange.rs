@@ -1,4 +1,4 @@
-//! From a perf event to a timer, and back, while a thread is sampled.
+//! Moves a thread from a perf event to a timer, and back, while it is sampled.
 //!
 //! The kernel takes a thread's events off the processor and puts them back at each switch between
 //! threads, and sets the machine's timer for them: some microseconds in a virtual machine. A timer
@@ -28,7 +28,7 @@ impl Engine {
     /// record is locked.
     ///
     /// # Errors
-    /// The kernel's, if it refuses a timer: the thread keeps its event, and has no ring any more.
+    /// The kernel's error, if it refuses a timer: the thread keeps its event, but loses its ring.
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let needs_event = record.exchange.needs_event.load(Ordering::Relaxed);
         if needs_event || record.unreachable().is_some() {
@@ -50,14 +50,15 @@ impl Engine {
             Ok(())
         });
         if had_ring && result.is_err() {
-            // Else it would have the ring again, and lose it again.
+            // Otherwise it would get the ring again, and lose it again.
             self.must_signal(record);
         }
         result
     }
 
-    /// Gives the thread a timer for its perf event, as [`Engine::take_event`] does, which it keeps
-    /// also when it is seldom switched: all threads together are switched too often for events.
+    /// Gives the thread a timer for its perf event, like [`Engine::take_event`]. It keeps the
+    /// timer even if it is seldom switched: all threads together are switched too often for
+    /// events.
     ///
     /// # Errors
     /// As [`Engine::take_event`].
@@ -67,7 +68,7 @@ impl Engine {
         Ok(is_taken)
     }
 
-    /// Gives a thread its event back that had to keep its timer.
+    /// Gives its event back to a thread that had to keep its timer.
     ///
     /// # Errors
     /// As [`Engine::give_event`].
@@ -82,11 +83,11 @@ impl Engine {
         record.exchange.is_held.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread its perf event back for its timer, as [`Engine::take_event`] does the
-    /// reverse; with a ring, if it had one.
+    /// Gives the thread its perf event back in place of its timer, with a ring if it had one: the
+    /// reverse of [`Engine::take_event`].
     ///
     /// # Errors
-    /// The kernel's, if it refuses an event: the thread keeps its timer.
+    /// The kernel's error, if it refuses an event: the thread keeps its timer.
     pub fn give_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let EngineKind::Perf { kernel } = self.kind else {
             return Ok(false);

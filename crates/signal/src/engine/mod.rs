@@ -1,7 +1,7 @@
 //! The engine: one per process, made once, never freed. Its handlers stay installed for ever.
 //! Otherwise a signal that is still on its way could meet the default action.
 //!
-//! Order of things for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
+//! Order of calls for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
 //! `start`; then periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends;
 //! `stop`. Knows no handler: these are installed where the engine is made.
 
@@ -64,7 +64,7 @@ pub struct Engine {
     /// Control pages that are mapped without a ring.
     pages: AtomicU32,
     pub(crate) behind: AtomicBool,
-    /// Room for frames that a walk in a slot may use.
+    /// Room for frames that a walk may use in a slot.
     pub(crate) frames_max: AtomicU32,
     pub(crate) pause: Pause,
     pub(crate) running: AtomicBool,
@@ -77,7 +77,7 @@ pub struct Engine {
     ended: AtomicU64,
 }
 
-/// The handlers' way to the engine; null until [`init`](crate::init) has succeeded.
+/// The handlers' pointer to the engine; null until [`init`](crate::init) has succeeded.
 pub(crate) static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Engine {
@@ -142,7 +142,7 @@ impl Engine {
         self.live
     }
 
-    /// Which words of the runtime's memory the handler reads.
+    /// The words of the runtime's memory that the handler reads.
     #[must_use]
     pub fn words(&self) -> &Words {
         &self.words
@@ -171,7 +171,7 @@ impl Engine {
         self.walk.store(walk as *mut (), Ordering::Release);
     }
 
-    /// From where stacks are walked, and how many frames deep. Between two recordings only.
+    /// Where stacks are walked, and how many frames deep. Between two recordings only.
     pub fn set_vantage(&self, vantage: Vantage, depth: u32) {
         self.frames_max
             .store(depth.saturating_add(1), Ordering::Relaxed);
@@ -185,14 +185,14 @@ impl Engine {
         Vantage::from_bits(self.vantage.load(Ordering::Relaxed))
     }
 
-    /// Says whether copies are walked so late that the code in them is gone by then: with
-    /// [`Vantage::Snapshot`] samples are walked where they are taken until this is called again.
+    /// Sets whether copies are walked so late that their code may have been freed. If so, samples
+    /// with [`Vantage::Snapshot`] are walked in the handler until this is called again.
     pub fn set_behind(&self, behind: bool) {
         self.behind.store(behind, Ordering::Relaxed);
     }
 
-    /// Begins sampling every `interval_ns` of CPU time, on all threads registered and to come.
-    /// Returns how many threads could not be armed; they are counted by cause.
+    /// Begins sampling every `interval_ns` of CPU time, on all present and future threads. Returns
+    /// how many threads could not be armed; they are counted by cause.
     pub fn start(&'static self, interval_ns: u64) -> usize {
         self.interval_ns
             .store(interval_ns.max(1), Ordering::Relaxed);
@@ -203,7 +203,7 @@ impl Engine {
             .count()
     }
 
-    /// Ends sampling and waits until no handler is at work; false if one still was after seconds.
+    /// Ends sampling and waits until no handler is active; false if one still was after seconds.
     pub fn stop(&'static self) -> bool {
         self.stop_showing(|_, _| {})
     }
@@ -249,7 +249,7 @@ impl Engine {
         quiet
     }
 
-    /// Waits until no handler is at work; false if one still was after seconds.
+    /// Waits until no handler is active; false if one still was after seconds.
     pub fn await_handlers(&'static self) -> bool {
         const YIELDS_MAX: u32 = 1 << 22;
         for _ in 0..YIELDS_MAX {
@@ -313,8 +313,8 @@ impl Engine {
         sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
     }
 
-    /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
-    /// stays until `reap`, with what its samples would have stood for that found no free slot:
+    /// The thread ends (or is not to be sampled any more): gives back its timer. The record itself
+    /// stays until `reap`, with the weight of its samples that found no free slot:
     /// [`ThreadRecord::take_carried_ns`]. Call `sample_here` before, on the thread itself. False if
     /// the record had ended already or could not be locked.
     pub fn end(&self, record: &'static ThreadRecord) -> bool {
@@ -474,8 +474,8 @@ impl Engine {
             }
             return;
         };
-        // Its turns were read while it did not run if it has not since the time before. One that
-        // runs just now can end without another turn.
+        // Its turns were read while it did not run, if it has not run since the last check. A
+        // thread that is running just now can end without another turn.
         let before_ns = record.tended_ns.swap(cpu_ns, Ordering::Relaxed);
         let has_run = before_ns != cpu_ns;
         if self.mind_rest(record, cpu_ns.saturating_sub(before_ns)) {

@@ -23,14 +23,14 @@ const USER_GAP_MIN_NS: u64 = 100_000;
 /// The events that `perf_event_open` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLevel {
-    /// Whether samples may lie in the kernel and have kernel call chains.
+    /// Whether samples may be in the kernel and have kernel call chains.
     pub kernel: bool,
 }
 
-/// Whether perf events may be used, found out by opening one.
+/// Whether perf events may be used, tested by opening one.
 ///
 /// # Errors
-/// The kernel's error for the humblest event there is: user mode of the calling thread.
+/// The kernel's error for the least privileged event: user mode of the calling thread.
 pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     let me = sys::gettid();
     let try_open = |kernel| match open_event(me, kernel) {
@@ -38,7 +38,7 @@ pub fn perf_permitted() -> Result<PerfLevel, Errno> {
             sys::close(fd);
             Ok(PerfLevel { kernel })
         }
-        // The kernel asks for permission first; there may be descriptors to spare later.
+        // The kernel checks permission first. There may be free descriptors later.
         Err(Errno(libc::EMFILE)) => Ok(PerfLevel { kernel }),
         Err(error) => Err(error),
     };
@@ -84,7 +84,7 @@ struct Owner {
     id: i32,
 }
 
-/// F_SETSIG and F_SETOWN_EX, which the libc crate does not know for all targets.
+/// F_SETSIG and F_SETOWN_EX, which the libc crate does not define for all targets.
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;
@@ -107,8 +107,8 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
     Ok(fd)
 }
 
-/// Lets the event go off after `gap_ns` more of the thread's time on a processor, and again after
-/// as much, as long as it is refreshed. Returns the period it has now.
+/// Lets the event overflow after `gap_ns` more of the thread's time on a processor, and again
+/// after as much, as long as it is refreshed. Returns its present period.
 #[inline]
 pub fn set_period(fd: i32, gap_ns: u64, kernel: bool) -> Result<u64, Errno> {
     let least_ns = if kernel { GAP_MIN_NS } else { USER_GAP_MIN_NS };

@@ -27,11 +27,12 @@ pub struct Standing {
     pub steady: bool,
     /// Whether the event overflowed on time, so that it may continue from there.
     pub on_time: bool,
-    /// Whether it has sent all it may, and is disabled: then it needs a period in any case.
+    /// Whether it has sent as many signals as it may, and is disabled: then it needs a period in
+    /// any case.
     pub silenced: bool,
 }
 
-/// The period to give the kernel; `None` if it has the right one.
+/// The period to give the kernel; `None` if it is right already.
 #[inline]
 #[must_use]
 pub const fn to_set(standing: &Standing) -> Option<u64> {
@@ -47,8 +48,8 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
     if steady && period_ns == width_ns && (on_time || !silenced) {
         return if silenced { Some(width_ns) } else { None };
     }
-    // Half a window late is no harm: which place it is does not depend on the program. Early is,
-    // as the point would not be due; and a thread that is spared must not be woken early.
+    // Half a window late does no harm: the place does not depend on the program. Early does, as
+    // the point would not be due. Also, a thread that is spared must not be woken early.
     let early_ns = if steady { width_ns / EARLY_PART } else { 0 };
     if gap_ns >= width_ns / 2 && gap_ns <= width_ns.saturating_add(early_ns) {
         return Some(width_ns);
@@ -56,8 +57,8 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
     Some(gap_ns)
 }
 
-/// How many more signals to let an event send that may send `credit` more, where the block has
-/// `left` points to come; `in_step`: each of them will have a signal.
+/// How many more signals to let an event send that may send `credit` more, if the block has `left`
+/// more points. `in_step`: each of them will have a signal.
 #[inline]
 #[must_use]
 pub const fn to_grant(credit: u32, left: u64, in_step: bool) -> u32 {

@@ -1,4 +1,4 @@
-//! Which threads have a ring, in which the kernel puts their samples, instead of signals.
+//! Which threads have a ring, into which the kernel writes their samples, instead of signals.
 //!
 //! A thread is signalled first, because only its own handler sees its context, its mounted logical
 //! thread and the depth of its stack. If several samples show none of these, the thread gets a
@@ -40,7 +40,7 @@ pub(crate) struct Rings {
     most: AtomicU32,
     /// Its error then; 0: it has not.
     refusal: AtomicI32,
-    /// The thread's record, and one; 0: free. Written by the holder of that record.
+    /// The thread's record plus one; 0: free. Written by the holder of that record.
     holders: [AtomicU32; RINGS_MAX],
 }
 
@@ -103,7 +103,7 @@ impl Engine {
         self.rings.refusal.store(0, Ordering::Relaxed);
     }
 
-    /// As [`Engine::let_kernel_copy`], for all threads from their first sample on.
+    /// Like [`Engine::let_kernel_copy`], for all threads from their first sample on.
     #[cfg(feature = "experiments")]
     pub fn let_kernel_copy_at_once(&self, stack_bytes: u32) {
         self.let_kernel_copy(stack_bytes | AT_ONCE);
@@ -120,7 +120,7 @@ impl Engine {
         self.rings.bytes()
     }
 
-    /// How many threads have a ring just now, and how many can have one.
+    /// How many threads have a ring now, and the maximum.
     #[must_use]
     pub fn rings(&self) -> (usize, usize) {
         let most = self.rings.most.load(Ordering::Relaxed) as usize;
@@ -161,7 +161,7 @@ impl Engine {
             let Some(index) = holder.load(Ordering::Acquire).checked_sub(1) else {
                 continue;
             };
-            // A record that is worked on is for the next drain.
+            // A record that is locked is left to the next drain.
             if let Some(record) = self.slab.get(index)
                 && let Some(mut guard) = record.try_lock()
             {
@@ -197,8 +197,8 @@ impl Engine {
         at.is_some_and(|at| self.live.word(thread.wrapping_add(at)) != Ok(0))
     }
 
-    /// A sample has been shown to the drainer: its thread gets a ring if this was one more that
-    /// needed no signal.
+    /// The drainer has seen a sample: its thread gets a ring after enough samples that needed no
+    /// signal.
     pub(super) fn consider(&'static self, slot: &Slot<'_>) {
         let header = slot.header();
         if header.is_copied_by_kernel || header.reason != Reason::CpuTime {
@@ -223,7 +223,7 @@ impl Engine {
             // The thread is tried again when a ring is free or has been taken from an idle thread.
             return self.free_one();
         }
-        // Of the runtime's own threads only they themselves know where their stacks end.
+        // For the runtime's own threads, only they themselves know where their stacks end.
         record
             .kernel_stack_hi
             .store(header.stack_hi, Ordering::Relaxed);
@@ -259,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is a ring for this thread; it has it then.
+    /// Takes a ring for this thread, if one is free.
     pub(super) fn rings_take(&self, record: &ThreadRecord) -> bool {
         self.rings.take(record.index())
     }
@@ -346,7 +346,7 @@ fn must_be_signalled(record: &ThreadRecord) -> bool {
     record.plain.load(Ordering::SeqCst) == SIGNALLED
 }
 
-/// One more sample that needed no signal: whether it was the last that is waited for.
+/// Counts a sample that needed no signal. Returns whether it was the last one required.
 fn is_one_more(record: &ThreadRecord) -> bool {
     let more = |plain: u32| match plain.saturating_add(1) {
         _ if plain == SIGNALLED => None,

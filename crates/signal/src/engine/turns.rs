@@ -56,14 +56,14 @@ impl Engine {
         if page == 0 || !is_on {
             return None;
         }
-        // The page may be unmapped just now, and something else be in its place: then it is
+        // The page may just be unmapped and replaced by another mapping. Then the read gives
         // another number than before, or a fault.
         let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
         let lock = self.live.u32(lock).ok()?;
         Some(Turns { page, lock })
     }
 
-    /// Has the processor fetch the page that [`Engine::turns`] will read soon.
+    /// Prefetches the page that [`Engine::turns`] will read soon.
     pub fn fetch_turns(&self, record: &ThreadRecord) {
         let page = record.page.load(Ordering::Relaxed);
         if page != 0 {
@@ -77,7 +77,7 @@ impl Engine {
         record.page.load(Ordering::Relaxed) == 0 && record.perf_fd.load(Ordering::Relaxed) >= 0
     }
 
-    /// How many pages [`Engine::attach_page`] has mapped that are mapped still.
+    /// Number of pages that [`Engine::attach_page`] has mapped and that are still mapped.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.pages.load(Ordering::Relaxed)
@@ -88,8 +88,8 @@ impl Engine {
     /// on the record: then it may be tried again.
     ///
     /// # Errors
-    /// The kernel's error: `EPERM` when the limit of locked memory is reached, `ENOMEM` when there
-    /// are too many mappings.
+    /// The kernel's error: `EPERM` if the limit of locked memory is reached, `ENOMEM` if there are
+    /// too many mappings.
     pub fn attach_page(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let Some(guard) = record.try_lock() else {
             return Ok(());
@@ -113,8 +113,8 @@ impl Engine {
     /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
     ///
     /// # Errors
-    /// The kernel's error, `EPERM` when the limit of locked memory is reached: the thread's
-    /// samples then have no kernel frames.
+    /// The kernel's error, `EPERM` if the limit of locked memory is reached: the thread's samples
+    /// then have no kernel frames.
     pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.map_ring(&guard);

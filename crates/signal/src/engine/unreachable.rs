@@ -25,7 +25,7 @@ pub enum Unreachable {
 }
 
 impl ThreadRecord {
-    /// Why no signal reaches the thread; `None` if one does, as far as is known.
+    /// Why no signal reaches the thread; `None` if signals do, as far as is known.
     #[must_use]
     pub fn unreachable(&self) -> Option<Unreachable> {
         match self.unreachable.load(Ordering::Relaxed) {
@@ -50,8 +50,8 @@ impl ThreadRecord {
 }
 
 impl Engine {
-    /// Notes that no signal reaches the thread: it gets a ring, if one can be had. Returns the CPU
-    /// time, in ns, that it has used and no sample stands for; it is the caller's to report.
+    /// Notes that no signal reaches the thread: it gets a ring, if possible. Returns the CPU time,
+    /// in ns, that it has used and no sample stands for; the caller has to report it.
     pub fn set_unreachable(&'static self, record: &'static ThreadRecord, why: Unreachable) -> u64 {
         record.unreachable.store(why as u32, Ordering::Relaxed);
         let Some(mut guard) = record.try_lock() else {

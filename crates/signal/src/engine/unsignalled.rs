@@ -1,5 +1,5 @@
-//! Samples without a signal. The kernel copies registers and a part of the stack of a thread into a
-//! ring of its own, from where the draining thread takes them into slots.
+//! Samples without a signal. The kernel copies registers and a part of the stack of a thread into
+//! the thread's ring. The draining thread moves them from there into slots.
 //!
 //! Nothing here runs in a handler. The data that only the thread itself can read at that moment is
 //! missing: the anchor, the mounted logical thread, the context. [`super::rings`] decides which
@@ -130,7 +130,7 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     let used_here_ns = used_ns(record);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
     pump(engine, guard, false);
-    // The event of a thread that has ended is all that is left of its clocks.
+    // The event is the only clock left of a thread that has ended.
     let used_ns = used_here_ns.unwrap_or(own_ns(record, count_ns));
     let told_ns = record.kernel_told_ns.load(Ordering::Relaxed);
     let left_ns = used_ns.saturating_sub(told_ns);
@@ -173,7 +173,7 @@ fn ahead_ns(before_ns: i64, count_ns: u64, used_ns: u64, since_ns: u64) -> i64 {
     before_ns.clamp(least_ns, most_ns)
 }
 
-/// Notes that, by the last sample of a ring.
+/// Notes that from the last sample of a ring.
 fn mind_clock(record: &ThreadRecord, last: &Sample) {
     let Some(used_ns) = used_ns(record) else {
         return;
@@ -245,7 +245,7 @@ fn last_sample(ring: &Ring, tail: u64, head: u64) -> Option<Sample> {
     Some(Sample::read(ring, at))
 }
 
-/// From a half to one and a half intervals.
+/// Half an interval to one and a half.
 fn next_period_ns(engine: &Engine, record: &ThreadRecord) -> u64 {
     let interval_ns = engine.interval_ns.load(Ordering::Relaxed);
     let mut x = record.seed.load(Ordering::Relaxed) | 1;
@@ -442,8 +442,8 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
 
 fn registers(regs: [u64; REGISTERS.len()]) -> Registers {
     let [rax, rbx, rcx, rdx, rbp, rsp, rip, r13] = regs;
-    // In a system call, which keeps its way back in rcx. The code that calls may end there, as that
-    // does which ends a signal's frame.
+    // In a system call, which saves its return address in rcx. The calling code may end there, as
+    // the code that ends a signal frame does.
     let in_call = rcx == rip;
     Registers {
         rax,
@@ -554,7 +554,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// A ring with these words from a position on, the page before it being zeroes.
+    /// A ring with these words from a position on; the page before it is zeroes.
     fn ring(start: u64, words: &[u64]) -> Vec<u64> {
         let mut ring = vec![0; (SMALL_BYTES + PAGE) / 8];
         for (index, word) in words.iter().enumerate() {

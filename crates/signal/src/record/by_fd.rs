@@ -10,8 +10,8 @@ const CHUNKS_MAX: usize = 1024;
 
 type Chunk = [AtomicU32; CHUNK_LEN];
 
-/// Left behind where a descriptor has been closed: signals it caused may still be on their way. As
-/// the index of a record it is out of range.
+/// Left behind when a descriptor has been closed: its signals may still be on their way. As the
+/// index of a record it is out of range.
 const GONE: u32 = u32::MAX;
 
 /// Entries are a record's index plus one, 0 if the descriptor was never ours.

@@ -33,8 +33,8 @@ pub struct Registration {
     pub stack_hi: u64,
     /// Seed of the thread's sampling points.
     pub seed: u64,
-    /// Whether the thread was born while being registered: its plan then begins at CPU time 0, else
-    /// at the time it has used when sampling begins.
+    /// Whether the thread was born while being registered. Its plan then begins at CPU time 0,
+    /// otherwise at the time it has used when sampling begins.
     pub newborn: bool,
     /// Any value; comes back in each slot.
     pub user: u64,
@@ -60,11 +60,11 @@ pub(crate) struct Inner {
     pub period_ns: u64,
     /// Maximum number of signals that it may send before it is disabled.
     pub credit: u32,
-    /// Until which of its CPU time the thread is not sampled, after a handler that took long.
+    /// The CPU time of the thread until which it is not sampled, after a long handler.
     pub spared_until_ns: u64,
 }
 
-/// Of a thread's perf event and a timer in its place.
+/// State of the exchange of a perf event and a timer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// Whether a timer signals it.
@@ -75,7 +75,7 @@ pub(crate) struct Exchange {
     pub rests: AtomicU32,
     /// Whether it keeps its timer because all threads together are switched too often for events.
     pub is_held: AtomicBool,
-    /// Whether a timer did not see it: it keeps its event.
+    /// Whether a timer did not find it running: it keeps its event.
     pub needs_event: AtomicBool,
 }
 
@@ -110,8 +110,7 @@ pub struct ThreadRecord {
     pub(crate) missed: AtomicBool,
     /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
-    /// The base of thread-local storage of the thread with this id, once its handler has seen both;
-    /// 0 before.
+    /// The thread pointer of the thread with this id, once its handler has seen both; 0 before.
     pub(crate) tls_base: AtomicU64,
     pub(crate) managed_thread: AtomicU64,
     /// The runtime's id of the platform thread, or 0.
@@ -128,7 +127,7 @@ pub struct ThreadRecord {
     pub(crate) plain: AtomicU32,
     /// Why no signal reaches it, as a number; 0: one does.
     pub(crate) unreachable: AtomicU32,
-    /// The kernel gives no larger ring than a small one.
+    /// Whether the kernel gives only a small ring.
     pub(crate) has_small_ring: AtomicBool,
     /// The event whose samples the kernel copies, its ring, ...
     pub(crate) kernel_fd: AtomicI32,
@@ -136,7 +135,7 @@ pub struct ThreadRecord {
     pub(crate) kernel_data_bytes: AtomicUsize,
     /// ... the CPU time that samples cover, ...
     pub(crate) kernel_told_ns: AtomicU64,
-    /// ... by how much its clock is taken to be ahead of the thread's, ...
+    /// ... the estimate of how far its clock is ahead of the thread's, ...
     pub(crate) kernel_ahead_ns: AtomicI64,
     /// ... the CPU time used when it began to count, ...
     pub(crate) kernel_base_ns: AtomicU64,
@@ -154,10 +153,10 @@ pub struct ThreadRecord {
     pub(crate) signals_tended: AtomicU64,
     /// CPU time when the thread was last checked.
     pub(crate) tended_ns: AtomicU64,
-    /// Its turns then, if it has not run since the time before; else [`NO_TURNS`].
+    /// Its turns then, if it has not run since the last check; else [`NO_TURNS`].
     pub(crate) tended_turns: AtomicU64,
     pub(crate) ended_epoch: AtomicU64,
-    /// Points taken for which there was no slot; written by the holder of `busy` only.
+    /// Points taken that found no slot; written only by the holder of `busy`.
     pub(crate) carried: AtomicU64,
     /// The CPU time these stand for.
     pub(crate) carried_ns: AtomicU64,
@@ -180,7 +179,7 @@ impl ThreadRecord {
         self.index.load(Ordering::Relaxed)
     }
 
-    /// Which use of the record this is; slots carry it along.
+    /// The number of this use of the record; slots carry it.
     #[inline]
     #[must_use]
     pub fn generation(&self) -> u32 {
@@ -214,7 +213,7 @@ impl ThreadRecord {
         self.managed_id.load(Ordering::Relaxed)
     }
 
-    /// Sets it; 0 when the thread is no managed thread any more.
+    /// Sets it; 0 when the thread is not a managed one any more.
     pub fn set_managed_id(&self, managed_id: u64) {
         self.managed_id.store(managed_id, Ordering::Relaxed);
     }
@@ -237,7 +236,7 @@ impl ThreadRecord {
         self.user.load(Ordering::Relaxed)
     }
 
-    /// Attaches something to the record; later slots carry it.
+    /// Attaches a value to the record; later slots carry it.
     pub fn set_user(&self, user: u64) {
         self.user.store(user, Ordering::Relaxed);
     }
@@ -261,7 +260,7 @@ impl ThreadRecord {
         self.ring.load(Ordering::Relaxed) != 0
     }
 
-    /// Points in the published snapshots of this thread, carried ones included.
+    /// Points in the published snapshots of this thread, including carried ones.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.points.load(Ordering::Relaxed)

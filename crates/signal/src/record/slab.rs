@@ -17,7 +17,7 @@ const LEN_MAX: u32 = CHUNK_LEN * CHUNKS_MAX as u32;
 pub(crate) struct Slab {
     chunks: [AtomicPtr<ThreadRecord>; CHUNKS_MAX],
     free: TaggedHead,
-    /// How many records were ever handed out; all after them are zeroes, or not there.
+    /// Number of records ever handed out; all later ones are zeroes, or not mapped.
     begun: AtomicU32,
 }
 

@@ -28,10 +28,9 @@ pub enum Reason {
     Flush = 3,
     /// A stop of all threads waits for this one: its stack, with or without debt.
     Stop = 4,
-    /// The thread has allocated an object that was chosen; no CPU time belongs to it.
+    /// The thread has allocated a sampled object; no CPU time belongs to it.
     Allocation = 5,
-    /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
-    /// belongs to it.
+    /// The thread has got a monitor after a sampled wait for it; no CPU time belongs to it.
     Wait = 6,
     /// Another thread waits for a monitor that this one owns: its stack, with or without debt.
     Owner = 7,
@@ -52,7 +51,7 @@ impl Reason {
     }
 }
 
-/// The fixed part of a slot. Written by the handler, field by field: stale values of the last use
+/// The fixed part of a slot. The handler writes it field by field: stale values of the last use
 /// remain in the arrays beyond their lengths.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -63,7 +62,7 @@ pub struct SlotHeader {
     pub cpu_ns: u64,
     /// The CPU time each point stands for, in the mean.
     pub interval_ns: u64,
-    /// The CPU time this snapshot stands for, that of earlier ones without a slot included.
+    /// The CPU time that this snapshot stands for, including that of earlier ones without a slot.
     pub weight_ns: u64,
     /// Points that were due.
     pub points: u32,
@@ -88,7 +87,7 @@ pub struct SlotHeader {
     /// Whether the kernel has copied it, without a signal: data that only the thread itself can
     /// read is missing.
     pub is_copied_by_kernel: bool,
-    /// Whether it can have been taken in the kernel although there are no frames of that.
+    /// Whether it may have been taken in the kernel although kernel frames are missing.
     pub kernel_unseen: bool,
     /// Whether the stack did not fit into the slot.
     pub truncated: bool,
@@ -100,7 +99,7 @@ pub struct SlotHeader {
     pub logical_name_len: u8,
     /// Length of `kernel`.
     pub kernel_len: u32,
-    /// Where the thread has left managed code last, as the runtime notes it: sp ...
+    /// Where the thread has last left managed code, as the runtime notes it: sp ...
     pub anchor_sp: u64,
     /// ... pc ...
     pub anchor_pc: u64,
@@ -115,7 +114,7 @@ pub struct SlotHeader {
     /// that were not copied cannot be read: the live bytes belong to another moment.
     pub stack_hi: u64,
     /// Bounds of another stack of the thread, if it is on an alternate one: not copied, so it
-    /// cannot be read. Empty for the ordinary case.
+    /// cannot be read. Usually empty.
     pub left_stack: (u64, u64),
     /// Copied ranges of heap: the chunks of the mounted continuation, youngest first.
     pub chunks: [ChunkCopy; CHUNKS_MAX],
@@ -136,7 +135,7 @@ pub struct SlotHeader {
     /// The request that it answers ([`Reason::Owner`]); 0: none, the thread does not own the
     /// object.
     pub request: u64,
-    /// Time the handler had used up when it published.
+    /// Time the handler had used when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.
     pub walk: WalkNote,
@@ -164,11 +163,11 @@ pub struct Allocation {
     pub is_told: bool,
 }
 
-/// An object's place in the agent's table of those that are followed.
+/// A followed object's place in the agent's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Followed {
-    /// Its number, which no other object has; 0: it is not followed.
+    /// Its unique number; 0: it is not followed.
     pub serial: u64,
     /// The place.
     pub place: u32,
@@ -226,7 +225,7 @@ impl<'a> Slot<'a> {
         self.header
     }
 
-    /// CPU time this snapshot stands for, earlier lost samples included.
+    /// CPU time that this snapshot stands for, including earlier lost samples.
     #[must_use]
     pub fn weight_ns(&self) -> u64 {
         self.header.weight_ns

@@ -1,7 +1,7 @@
 //! Snapshot memory: copied bytes hide the live ones.
 //!
-//! The part of a stack that was not copied is a fault, never the live bytes: the thread has run on
-//! and they belong to another moment.
+//! The part of a stack that was not copied is a fault, never the live bytes: the thread has
+//! continued, and they belong to another moment.
 
 use super::header::CHUNKS_MAX;
 use dwell_walker::{Fault, Memory};
@@ -119,7 +119,7 @@ impl<'a, M: Memory> SnapshotMemory<'a, M> {
     fn read_piecewise(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         let mut at = addr;
         let mut rest = buf;
-        // Each turn ends at a border of a region (or with the buffer).
+        // Each turn ends at a region's border (or with the buffer).
         while !rest.is_empty() {
             let governed = self.regions.iter().find_map(|region| region.govern(at));
             let len = match governed {

@@ -1,4 +1,4 @@
-//! Copies hide the live bytes, missing parts are faults, borders are crossed byte by byte.
+//! Copies hide the live bytes, missing parts are faults, and borders are crossed byte by byte.
 
 use super::*;
 use std::vec::Vec;

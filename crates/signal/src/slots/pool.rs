@@ -111,7 +111,7 @@ fn links_bytes(specs: &[ClassSpec]) -> Option<usize> {
 }
 
 impl SlotPool {
-    /// Size of the region [`SlotPool::new`] wants; `None` if the classes ask for too much.
+    /// Size of the region that [`SlotPool::new`] needs; `None` if the classes need too much.
     #[must_use]
     pub fn region_bytes(specs: &[ClassSpec]) -> Option<usize> {
         specs.iter().try_fold(links_bytes(specs)?, |sum, spec| {
@@ -217,7 +217,7 @@ impl SlotPool {
             .is_some_and(|link| self.filled.push(slot.id, link))
     }
 
-    /// Lets the walking thread find the slot; false if it was lost to contention.
+    /// Makes the slot visible to the walking thread; false if it was lost to contention.
     #[inline]
     pub(crate) fn offer(&self, slot: &OwnedSlot) -> bool {
         self.link(slot.id)

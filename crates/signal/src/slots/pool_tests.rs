@@ -159,8 +159,8 @@ fn refuses_impossible_classes() {
     );
 }
 
-/// Producers write a pattern over the whole slot; the drainer checks it. A slot in two hands would
-/// show a mixed pattern, a lost one would be missing at the end.
+/// Producers write a pattern over the whole slot; the drainer checks it. A slot with two owners
+/// would show a mixed pattern, a lost one would be missing at the end.
 #[test]
 fn many_producers_one_drainer() {
     const PRODUCERS: u64 = 4;

@@ -1,4 +1,4 @@
-//! A wait for a monitor, as a slot carries it. Must not interpret it.
+//! A wait for a monitor, in a slot's form. Must not interpret it.
 
 /// The owner of a monitor when a thread began to wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum LockOwner {
     User(u64),
 }
 
-/// A wait for a monitor that is over and was chosen.
+/// A sampled wait for a monitor that is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Wait {

@@ -1,4 +1,4 @@
-//! Signals that land in a thread that is ending, and threads that end without a word.
+//! Signals that arrive in a thread that is ending, and threads that end without notice.
 
 use super::Stage;
 use crate::common::{burn, burn_until, register_here};

@@ -43,7 +43,7 @@ static DELAY_US: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// A thread that must not touch its thread-local storage.
 static BARE_TID: AtomicI32 = AtomicI32::new(0);
-/// Handlers run by other processes; in memory that children share.
+/// Number of handlers run by other processes; in memory that children share.
 static ELSEWHERE: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
 struct Watching;
@@ -74,8 +74,8 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
-/// How many signals the calling thread has handled. With timers these come at ticks of the kernel,
-/// and a thread that shares its processor can run for long without being there at one.
+/// How many signals the calling thread has handled. Timers' signals come at ticks of the kernel,
+/// and a thread that shares its processor can run for long without meeting one.
 pub fn handled() -> u32 {
     HANDLED.get()
 }
@@ -133,7 +133,7 @@ extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
     walk(target);
 }
 
-/// The thread that walks others; like a handler it must not allocate.
+/// The thread that walks others. Like a handler it must not allocate.
 fn serve(engine: &'static Engine) {
     WATCHED.set(true);
     engine.serve(|target| {
@@ -181,7 +181,7 @@ impl Stage<'_> {
         assert!(walked + copied >= samples.len() as u64, "{walked} {copied}");
         let instead = engine.counters().get(Cause::WalkedInstead) - instead;
         match self.vantage {
-            // Alternate stacks and those of unknown bounds are walked where they are.
+            // Alternate stacks and those of unknown bounds are walked in the handler.
             Vantage::Snapshot => assert_eq!(walked, instead),
             _ => assert!(walked > 0 && instead == 0, "{walked} {instead}"),
         }

@@ -1,4 +1,4 @@
-//! Signals that land on another stack, in malloc, in threads that block signals, and in a thread
+//! Signals that arrive on another stack, in malloc, in threads that block signals, and in a thread
 //! that has no thread-local storage.
 
 use super::{BARE_TID, IN_MALLOC_COUNT, INTERVAL_NS, Stage, handled};
@@ -24,7 +24,7 @@ extern "C" fn burn_in_handler(_: i32) {
     burn_until(|| handled() >= before + SIGNALS);
 }
 
-/// A handler of the program, on its alternate stack, that takes long: ours comes on top of it.
+/// A long handler of the program, on its alternate stack: ours runs on top of it.
 pub fn on_an_alternate_stack(stage: &Stage<'_>) {
     static STACK: AtomicU64 = AtomicU64::new(0);
     let action = sys::KernelAction {
@@ -106,7 +106,7 @@ pub fn with_faults_blocked(stage: &Stage<'_>) {
     assert!(samples.iter().any(|s| s.reason == Reason::CpuTime));
 }
 
-/// A thread that blocks everything for long has its time counted once it does not.
+/// A thread that blocks all signals for long has its time counted afterwards.
 pub fn with_all_signals_blocked(stage: &Stage<'_>) {
     const BLOCKED_NS: u64 = 20_000_000;
     let samples = stage.record(|| {
@@ -120,7 +120,7 @@ pub fn with_all_signals_blocked(stage: &Stage<'_>) {
             }
         })
     });
-    // All of a blocked time comes at once, less the window in which it began.
+    // The blocked time comes in one sample, minus the window in which it began.
     let least = BLOCKED_NS - longest_window_ns(INTERVAL_NS);
     let whole = samples.iter().filter(|s| s.weight_ns >= least).count();
     assert!(whole >= 6, "{whole} of 6");

@@ -114,7 +114,7 @@ pub fn a_fork_while_threads_wait(stage: &Stage<'_>) {
     assert_eq!(elsewhere(), before, "a child was signalled");
 }
 
-/// A fork that takes many intervals must not be begun again for each signal.
+/// A fork that takes many intervals must not be restarted for each signal.
 pub fn a_long_fork_comes_to_its_end(stage: &Stage<'_>) {
     const BYTES: usize = 128 << 20;
     let (engine, helpers) = (stage.engine, stage.helpers);

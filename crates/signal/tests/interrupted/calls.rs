@@ -21,7 +21,7 @@ type Result<T> = core::result::Result<T, i32>;
 /// One kind of call.
 pub struct Call {
     pub name: &'static str,
-    /// Whether the kernel or the C library begins it again after a handler of ours.
+    /// Whether the kernel or the C library restarts it after a handler of ours.
     pub restarts: bool,
     /// Gets ready; the result makes one call.
     pub prepare: fn() -> Box<dyn FnMut() -> Result<()>>,
@@ -68,7 +68,7 @@ impl Drop for Over {
     }
 }
 
-/// Lets a thread do something at its pace until the value is dropped.
+/// Repeats an action on a thread at its pace until the value is dropped.
 fn meanwhile(mut action: impl FnMut() + Send + 'static) -> Over {
     let over = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&over);
@@ -276,7 +276,7 @@ fn receive_in_time() -> Box<dyn FnMut() -> Result<()>> {
     })
 }
 
-/// A listening socket with room for one connection that waits, at an address without a file.
+/// A listening socket with room for one waiting connection, at an address without a file.
 fn listener(name: &str) -> (OwnedFd, libc::sockaddr_un, libc::socklen_t) {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     let mut address = libc::sockaddr_un {

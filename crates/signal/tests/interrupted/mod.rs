@@ -20,7 +20,7 @@ const USUAL_NS: u64 = 10_000_000;
 /// Computed before each call, without entering the kernel.
 const COMPUTE: Duration = Duration::from_micros(30);
 
-/// How stacks are walked does not matter here, but that they are.
+/// The way of walking does not matter here, only that stacks are walked.
 extern "C" fn walk(target: &mut WalkTarget<'_>) {
     target.keep(|_| Walk {
         len: 0,
@@ -60,7 +60,7 @@ fn interrupted(call: &Call, more: impl Fn(u32, u32) -> bool, ready: &Barrier) ->
 fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
     /// A cookie of a record that does not exist.
     const STALE: u64 = 0xd3e1 << 48 | 0xf_ffff;
-    /// Where machines are busy, signals may not come for long.
+    /// On busy machines, signals may not arrive for long.
     const CALLS_MAX: u32 = 100_000;
     let handled = || engine.counters().get(Cause::Stale);
     let before = handled();
@@ -98,7 +98,7 @@ fn what_can_be_interrupted(engine: &'static Engine) {
     }
 }
 
-/// All calls at once, each on a thread that is sampled; prints how often each was interrupted.
+/// All calls at once, each on a sampled thread; prints how often each was interrupted.
 fn sampled(engine: &'static Engine, interval_ns: u64, vantage: Vantage, times: u32) -> u32 {
     engine.set_vantage(vantage, 100);
     engine.start(interval_ns);
