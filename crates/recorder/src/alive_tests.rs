@@ -136,7 +136,7 @@ fn forgotten_object_frees_only_its_own_place() {
 /// The mean of 200 tables has a 200th of that. Bound: six standard deviations, for one of eleven
 /// sums a chance of less than 1e-7.
 #[test]
-fn survivors_stand_for_all_survivors_whenever_they_came() {
+fn survivor_weights_add_up_for_any_time_of_allocation() {
     const TABLES: u64 = 200;
     const OBJECTS: u64 = 2_000;
     let mut tenths = [0.0; 10];

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_keep_their_numbers_and_too_many_are_one() {
+    fn classes_keep_numbers_and_excess_ones_share_one() {
         let classes = Classes::default();
         let number = |key: &str| classes.number(key.as_bytes(), || format!("name of {key}"));
         let first = number("a");

@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn one_in_one_asks_always_and_one_in_many_hardly_ever() {
+    fn chance_of_a_question_follows_one_in() {
         assert!(asks(u64::MAX, 1) && asks(0, MOST));
         assert!(!asks(u64::MAX, 2) && asks(u64::MAX / 2, 2));
         assert!(!asks(u64::MAX / MOST + 1, MOST) && asks(u64::MAX / MOST, MOST));
     }
 
     #[test]
-    fn looks_that_take_long_count_as_several() {
+    fn long_requests_count_as_several() {
         assert_eq!(
             [0, 99_999, 100_000, 350_000, u64::MAX].map(counts_as),
             [1, 1, 2, 4, SEVERAL]
@@ -252,7 +252,7 @@ mod tests {
     /// 50,000 waits a second, one after the other: after the first second about [`PER_S`] ask.
     /// Whether one does depends only on those before it.
     #[test]
-    fn no_more_ask_than_there_is_time_for() {
+    fn questions_are_limited_to_the_rate() {
         let mut rate = Rate::at_most(PER_S, 1, MOST, 0);
         let (mut state, mut asked) = (7, [0u64; 10]);
         for wait in 0..500_000u64 {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_questions_some_find_no_room() {
+    fn questions_beyond_capacity_find_no_room() {
         let questions = Questions::new();
         let all: Vec<u64> = (0..PLACES)
             .map(|_| questions.open(1).expect("there is room"))

@@ -103,7 +103,7 @@ mod tests {
     /// The generator of any thread fills the range evenly. None of 64 parts is off by more than 7
     /// standard deviations, which chance alone does once in 10^10 for any seed; these are fixed.
     #[test]
-    fn draws_are_even_whatever_the_seed() {
+    fn draws_are_even_for_any_seed() {
         for seed in [0, 1, 0x7f00_dead_b000, u64::MAX] {
             let (mut state, mut parts) = (seed, [0u32; 64]);
             for _ in 0..64_000 {

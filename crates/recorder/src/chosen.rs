@@ -271,7 +271,7 @@ mod tests {
     const USUAL: &str = "start,cpu=10ms,wall=20ms,file=/tmp/a.jfr,maxsize=64m";
 
     #[test]
-    fn events_that_are_named_take_the_place_of_those_that_there_are() {
+    fn named_events_replace_present_ones() {
         let cases = [
             (
                 USUAL,
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_says_its_mode_as_the_command_names_it() {
+    fn recording_reports_its_mode_in_option_syntax() {
         assert_eq!(Events::of(&parse("").unwrap()).mode(), "cpu");
         let all = parse("wall=20ms,alloc=1k,live,lock=1ms").unwrap();
         assert_eq!(Events::of(&all).mode(), "cpu,wall,alloc,live,lock");
@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_of_events_asks_for_them(
+        fn text_of_events_parses_to_the_same_events(
             cpu in 20_000..=10_000_000_000u64,
             wall in prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
             bytes in 1024..=1u64 << 30,

@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_are_overwritten_while_they_are_read_say_nothing() {
+    fn notes_overwritten_during_read_are_unknown() {
         static TABLE: Table<1> = Table::new();
         for value in [0, 1] {
             let memory = Words::new([value]);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_ends_at_its_moment_for_good() {
+    fn duration_ends_permanently_at_its_time() {
         let limits = limits("duration=3s");
         assert_eq!(look(&limits, 8 * SECOND - 1), None);
         let wait = Duration::from_secs(1);

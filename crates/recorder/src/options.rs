@@ -568,7 +568,7 @@ mod tests {
     const ERROR_BYTES_MAX: usize = 750;
 
     #[test]
-    fn errors_stay_short_however_long_the_value() {
+    fn long_value_gives_a_short_error() {
         let zeros = "0".repeat(5000);
         for text in [
             format!("cpu={zeros}1us"),

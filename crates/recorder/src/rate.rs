@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_met_before_the_second_is_over() {
+    fn burst_raises_interval_within_a_second() {
         let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 2 << 20, 0, 10);
         assert!(rate.interval() <= 16 << 10);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn for_want_of_slots_an_interval_grows_step_by_step() {
+    fn missing_slots_raise_interval_step_by_step() {
         let (ms, us) = (1_000_000, 1000);
         let mut rate = Rate::at_most(1000, 1000, 64_000, 0);
         let found = [10 * ms, 11 * ms, 12 * ms, 16 * ms].map(|at| rate.scarce(at));

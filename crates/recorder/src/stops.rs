@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_ones_are_summed_up_and_none_is_lost() {
+    fn many_short_stops_are_summed_without_loss() {
         let shelf = Shelf::default();
         for id in 0..1000 {
             let name = if id % 2 == 0 { "A" } else { "B" };

@@ -64,7 +64,7 @@ fn owed_ns_of_short_threads_matches_cpu_time() {
 }
 
 #[test]
-fn how_often_one_asks_does_not_matter() {
+fn weights_do_not_depend_on_how_often_one_asks() {
     let mut random = Random(2);
     for seed in 0..100 {
         let (mut often, mut once) = (Plan::new(seed, T, 7), Plan::new(seed, T, 7));

@@ -6,6 +6,6 @@ mod interrupted;
 use dwell_signal::EngineKind;
 
 #[test]
-fn calls_notice_nothing_of_timers() {
+fn timers_interrupt_no_call() {
     interrupted::run(EngineKind::Timer, false);
 }

@@ -33,7 +33,7 @@ fn work(rounds: u64) {
 /// Detects a thread whose own handlers stop its progress permanently. It gets half of the time;
 /// the test asks for 0.3. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_a_thread_with_long_handlers_gets_on() {
+fn measured_thread_with_long_handlers_makes_progress() {
     let config = Config {
         engine: EngineKind::Perf { kernel: true },
         ..Config::default()

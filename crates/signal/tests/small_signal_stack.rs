@@ -26,7 +26,7 @@ extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
 }
 
 #[test]
-fn a_signal_stack_without_room_is_left_alone() {
+fn small_signal_stack_is_not_walked_on() {
     let engine = dwell_signal::init(&Config::default()).unwrap();
     engine.set_walk(walk_hook);
     for vantage in [Vantage::Handler, Vantage::Snapshot, Vantage::Paused] {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_least_costs_too_much_ticks_are_left_out() {
+    fn ticks_are_skipped_if_the_minimum_is_too_expensive() {
         let mut budget = Budget::of_share(0.005);
         let (mut spent_ns, mut passed_ns) = (0, 0);
         for look in 0..2000 {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_run_away_where_there_are_few() {
+    fn number_stays_bounded_with_few_threads() {
         let mut budget = Budget::of_share(0.005);
         assert_eq!(settled(&mut budget, 10, 1000, 100).0, 10);
         assert_eq!(budget.count(10_000), 16);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_begin_the_last_are_looked_at() {
+    fn of_many_new_threads_the_last_are_lively() {
         let mut lively = Lively::default();
         lively.began(7, SECOND);
         lively.ran(7, SECOND);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_is_as_likely() {
+    fn each_lively_thread_is_equally_likely() {
         let mut lively = Lively::default();
         for id in 0..20 {
             lively.add(id, 0);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn others_get_some_looks_too() {
+    fn other_threads_get_some_samples() {
         assert_eq!(part_of(12, 0), 0);
         assert_eq!(part_of(12, 20), 9);
         assert_eq!(part_of(12, 4), 4);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_chosen_as_often() {
+    fn each_member_is_chosen_equally_often() {
         for (n, k) in [
             (25, 16),
             (100, 16),

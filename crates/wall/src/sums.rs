@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_in_one_event_are_as_good_as_many_events() {
+    fn samples_in_one_event_equal_many_events() {
         let (mut one, mut many) = (Sum::default(), Sum::default());
         one.add(40, 4, 4);
         (0..4).for_each(|_| many.add(10, 1, 1));

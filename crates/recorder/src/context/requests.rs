@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_each_has_the_same_chance_and_all_are_counted() {
+    fn many_requests_have_equal_chances_and_are_counted() {
         const MANY: u64 = 1000;
         const ROUNDS: u64 = 2000;
         let mut requests = Requests::new(7);

@@ -175,7 +175,7 @@ fn surviving_objects_have_present_method_names() {
 }
 
 #[test]
-fn those_that_stand_for_others_weigh_more() {
+fn thinned_out_objects_weigh_more() {
     let mut bench = Bench::new(64);
     for number in 0..100 {
         bench.allocate(key(number), 0, "x", 100);

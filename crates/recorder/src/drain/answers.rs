@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_deep_stack_the_inner_part_is_kept() {
+    fn deep_stack_keeps_its_inner_part() {
         let mut answers = Answers::default();
         for (question, len) in [(1, FRAMES_MAX), (2, FRAMES_MAX + 1)] {
             let frames = (0..len).map(|n| frame(n as u32));

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_remembered_for_a_while_and_their_number_is_bounded() {
+    fn roots_are_kept_for_a_while_and_bounded() {
         let mut drain = EndpointDrain::default();
         drain.want(7);
         drain.turn();

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn walks_that_need_an_anchor_want_a_signal() {
+    fn walk_that_needs_an_anchor_requests_signals() {
         let of = |outcome, gaps| {
             needs_more(&Walk {
                 len: 3,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_copies_where_nothing_is_lost_by_that() {
+    fn kernel_copies_once_settled_without_other_contexts() {
         assert_eq!(bytes(false, false), 0, "the drainer would be late");
         assert_eq!(bytes(true, false), STACK_BYTES);
         assert_eq!(bytes(true, true), 0, "contexts are on the thread");

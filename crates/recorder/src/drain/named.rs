@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outlives_a_drain() {
+    fn cached_names_end_with_their_moment() {
         let mut names = NamedFrames::default();
         names.put(frame(1, 2), named(3));
         assert_eq!(names.get(&frame(1, 3)), None);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_samples_are_looked_at_sooner() {
+    fn many_samples_are_drained_sooner() {
         let of = |us, processors| {
             let interval = Duration::from_micros(us);
             tick(interval, processors, TICK_MAX).as_micros()
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_made_as_often_as_samples_come() {
+    fn drains_follow_the_rate_of_samples() {
         let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
         // The mean over many drains, with samples at a constant rate.

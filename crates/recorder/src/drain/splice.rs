@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flaw_is_not_passed_on() {
+    fn flawed_walk_is_not_reused() {
         let made: Vec<Made> = (10..30).map(|id| (id, 5)).collect();
         let mut splice = Splice::default();
         // No room for all: the walk ends early.

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_finds_its_stop_whichever_comes_first() {
+    fn stack_and_stop_match_in_any_order() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_does_not_wait_for_ever() {
+    fn stop_without_stack_is_written_after_timeout() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_second_in_eight_is_with_an_event() {
+    fn often_switched_thread_has_event_one_second_in_eight() {
         let mut switching = Switching {
             often: None,
             kernel_frames: true,

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_a_place_for_each_class_of_its_signs() {
+    fn thread_has_a_place_for_each_fingerprint_class() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
         let mut places = drain.current.remove(&THREAD).unwrap();
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_a_processor_is_where_the_next_sample_is() {
+    fn ready_time_belongs_to_next_sample() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.ready(THREAD, 400, (30, 0), &mut batch);
         drain.ready(THREAD, 450, (12, 0), &mut batch);
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_kept_once_and_let_go() {
+    fn equal_stacks_are_kept_once_and_freed() {
         let mut drain = WallDrain::default();
         for thread in 0..100 {
             drain.waits_in(thread, &[frame(1), frame(2)], None);

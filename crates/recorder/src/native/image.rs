@@ -401,14 +401,14 @@ mod tests {
     }
 
     #[test]
-    fn the_test_program_itself_has_rows_however_they_are_read() {
+    fn test_program_has_rows_with_each_kind_of_table() {
         let exe = std::env::current_exe().unwrap();
         let load = |tables| load(key(exe.to_str().unwrap()), tables);
         let (ready, met) = (load(Tables::ForHandlers), load(Tables::AsMet));
         assert!(ready.table_bytes() > 0);
         assert_eq!(met.table_bytes(), 0);
         // A handler sees no rows of it until it is made ready.
-        let at = the_test_program_itself_has_rows_however_they_are_read as fn() as usize;
+        let at = test_program_has_rows_with_each_kind_of_table as fn() as usize;
         assert_eq!(met.rule(at as u32), Rule::Gap);
         let own = ready.elf().unwrap();
         let rows = own.unwind_table().unwrap().into_rows();

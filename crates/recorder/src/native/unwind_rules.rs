@@ -217,7 +217,7 @@ mod tests {
 
     /// A file that is truncated while its library is in use does not harm a reader of its rules.
     #[test]
-    fn rules_survive_truncation_of_the_file() {
+    fn never_does_a_truncated_file_break_rules() {
         let exe = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let path = std::env::temp_dir().join(format!("dwell-truncated-{}", std::process::id()));
         std::fs::write(&path, &exe).unwrap();

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_not_replaced() {
+    fn directory_is_not_replaced() {
         let dir = path("dir");
         std::fs::create_dir_all(&dir).unwrap();
         assert!(RecordingFile::create(&dir).is_err());

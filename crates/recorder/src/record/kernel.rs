@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_kept_names_are_found() {
+    fn names_are_found_without_a_cache() {
         let machine = Machine::new("kept-nowhere");
         machine.write("cache", "no folder");
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_has_the_weight_of_all_that_fell_into_it() {
+    fn gap_has_the_weight_of_all_lost_samples() {
         let mut output = output(Bounds::default());
         disk(&mut output).full = true;
         for now in 1..=5 {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_tell_their_other_end() {
+    fn socket_reports_its_peer() {
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let client = std::net::TcpStream::connect(address).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_file_does_not_crash_its_reader() {
+    fn never_does_a_truncated_file_crash_its_reader() {
         let path = std::env::temp_dir().join(format!("dwell-short-{}", std::process::id()));
         std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
         let file = LibraryFile::open(path.as_os_str().as_bytes()).unwrap();

@@ -91,7 +91,7 @@ mod tests {
     const LONG_NS: u64 = 60_000_000_000;
 
     #[test]
-    fn a_thread_that_naps_is_noticed_and_one_that_sleeps_is_not() {
+    fn napping_thread_rings_and_sleeping_thread_does_not() {
         let (tell, told) = channel();
         let (go, gone) = channel();
         static OVER: AtomicBool = AtomicBool::new(false);

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_refuses_one_there_are_no_more() {
+    fn refused_ring_limits_their_number() {
         let rings = Rings::new();
         assert!(rings.take(1) && rings.take(2));
         rings.give_back(2);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stacks_that_are_not_deep_little_is_copied_until_they_were() {
+    fn shallow_stack_is_copied_short_until_it_was_deep() {
         let most = 60 << 10;
         assert_eq!(bytes_for(10 << 10, 0, most), FEW_BYTES);
         assert_eq!(bytes_for(11 << 10, 0, most), most);

@@ -68,7 +68,7 @@ fn indices_that_no_record_has_are_refused() {
 
 /// Only records that a thread gets are touched in a chunk.
 #[test]
-fn records_that_no_thread_had_are_not_looked_at() {
+fn unused_records_are_not_read() {
     static SLAB: Slab = Slab::new();
     assert_eq!(SLAB.iter().count(), 0);
     for had in 1..=1030 {
