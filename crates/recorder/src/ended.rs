@@ -42,7 +42,7 @@ pub struct Clocks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The debt of each thread that has one.
-    pub owing: Vec<Owed>,
+    pub debts: Vec<Owed>,
     /// The clocks.
     pub clocks: Clocks,
 }
@@ -67,14 +67,14 @@ impl EndOfSampling {
 /// after each thread.
 fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) -> Ended {
     let before = process::process_cpu();
-    let mut owing = Vec::new();
+    let mut debts = Vec::new();
     let sampled_ns = registry.sampled_cpu_ns_to(|sampled| {
         engine.stop_threads(|record, stop| {
             if let Some(cpu_ns) = stop.sampled_to_ns {
                 sampled(record, cpu_ns);
             }
             if stop.owed_ns > 0 {
-                owing.push(Owed {
+                debts.push(Owed {
                     thread: record.user(),
                     lives: record.is_live(),
                     ns: stop.owed_ns,
@@ -93,7 +93,7 @@ fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) 
         ending_ns: process.saturating_sub(before).as_nanos() as u64,
     };
     engine.await_handlers();
-    Ended { owing, clocks }
+    Ended { debts, clocks }
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl Entry {
     /// Notes the word at an address, once; `None` if it could not be read.
     fn note(&self, addr: u64, value: Option<u64>) {
         if addr & FAILED != 0 {
-            return; // nothing can ever be read there
+            return; // never readable
         }
         let (key, value) = value.map_or((addr | FAILED, 0), |value| (addr, value));
         let first = (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;

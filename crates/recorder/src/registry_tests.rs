@@ -57,12 +57,12 @@ fn threads_ended_without_notice_count_their_samples() {
     let mut weight_ns = 0;
     engine.drain(|slot| weight_ns += slot.weight_ns());
     assert!(weight_ns > 100_000_000, "{weight_ns} ns were sampled");
-    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not buried yet");
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not retired yet");
     engine.tend();
     engine.drain(|_| ());
-    let buried = engine.reap(|record| registry.forget(tid, record, 0));
-    assert_eq!(buried, 1);
-    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "buried");
+    let retired = engine.reap(|record| registry.forget(tid, record, 0));
+    assert_eq!(retired, 1);
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "retired");
     engine.stop();
 }
 

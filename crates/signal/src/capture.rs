@@ -230,7 +230,7 @@ fn copied(subject: &Subject<'_>) -> Published {
         if slot.header().walk.walk().is_some() {
             return Some(slot);
         }
-        engine.pool.release(slot); // what walks need is not there yet
+        engine.pool.release(slot); // the data for walks is not set yet
         None
     });
     if published.ok {

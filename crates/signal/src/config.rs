@@ -178,7 +178,7 @@ fn known(offset: &AtomicU32) -> Option<u64> {
 /// `EAGAIN` if all are in use.
 pub fn pick_signal() -> Result<i32, Errno> {
     const FIRST: i32 = 63;
-    const LAST: i32 = 35; // below are those the C library keeps for itself
+    const LAST: i32 = 35; // the C library reserves those below
     (LAST..=FIRST)
         .rev()
         .find(|signal| {

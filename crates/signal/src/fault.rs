@@ -167,7 +167,7 @@ pub fn install_fault_handler() -> Result<(), Errno> {
             break;
         }
         if INSTALLING.swap(true, Ordering::AcqRel) {
-            sys::sched_yield(); // another thread is at it
+            sys::sched_yield(); // another thread is installing them
             continue;
         }
         let result = install_first();

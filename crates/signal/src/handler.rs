@@ -36,7 +36,7 @@ pub extern "C" fn dwell_sample_handler(
     let mut waited_ns = 0;
     match find(engine, &sent) {
         Found::Record(record, reason) => {
-            // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
+            // SAFETY: ... and a valid ucontext_t, which no other code changes during the call.
             let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
             let signal = Signal {
                 reason,

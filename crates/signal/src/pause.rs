@@ -74,7 +74,7 @@ impl Pause {
         slot.header().handoff.store(OFFERED, Ordering::Relaxed);
         let handoff = slot.handoff();
         if !pool.offer(&slot) {
-            return (Offer::Walked(slot), 0); // as it is: without a walk, which fails by name
+            return (Offer::Walked(slot), 0); // published without a walk: a named failure
         }
         self.offers.fetch_add(1, Ordering::SeqCst);
         if self.asleep.swap(false, Ordering::SeqCst) {

@@ -97,7 +97,7 @@ fn fault_at(addr: u64) {
 
 fn unreadable() -> u64 {
     let page = sys::map_zeroed(4096).unwrap();
-    // SAFETY: a page nobody else knows of.
+    // SAFETY: a page that no other code knows.
     unsafe { libc::mprotect(page.cast(), 4096, libc::PROT_NONE) };
     page as u64
 }

@@ -94,7 +94,7 @@ fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     let before = engine.counters();
     let worker = thread::spawn(move || {
         let record = register_here(engine, 99);
-        burn_until(|| record.no_slot() > 2); // nobody drains
+        burn_until(|| record.no_slot() > 2); // without a drain
         let mut samples = Vec::new();
         drain_into(engine, &mut samples);
         assert_eq!(samples.len(), SLOTS as usize);
@@ -115,7 +115,7 @@ fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
     let end_without_slots = || {
         let worker = thread::spawn(move || {
             let record = register_here(engine, 98);
-            burn_until(|| record.no_slot() > 2); // nobody drains
+            burn_until(|| record.no_slot() > 2); // without a drain
             settle(engine, record)
         });
         worker.join().unwrap()
@@ -130,12 +130,12 @@ fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
         if taker != "stop" {
             drain_into(engine, &mut samples);
             drain_into(engine, &mut samples);
-            let buried = engine.reap(|record| {
+            let retired = engine.reap(|record| {
                 if taker == "reap" {
                     owed_ns += record.take_carried_ns();
                 }
             });
-            assert_eq!(buried, 1);
+            assert_eq!(retired, 1);
         }
         assert!(engine.stop_showing(|record, ns| {
             assert!(!record.is_live());

@@ -15,7 +15,7 @@ impl Guarded {
     fn new() -> Self {
         let base = sys::map_zeroed(3 * PAGE as usize).unwrap();
         for page in [0, 2] {
-            // SAFETY: protects pages of a mapping nobody else knows of.
+            // SAFETY: protects pages of a mapping that no other code knows.
             let result = unsafe { libc::mprotect(base.add(page * 4096).cast(), 4096, 0) };
             assert_eq!(result, 0);
         }

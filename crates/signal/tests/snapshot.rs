@@ -211,7 +211,7 @@ impl FarFromStacks {
     fn new() -> Self {
         let bytes = Self::GAP_BYTES + Self::BYTES + Self::REST_BYTES;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping that nobody else knows; its last part is made readable.
+        // SAFETY: a new mapping that no other code knows; its last part is made readable.
         let begin = unsafe {
             let begin = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
             assert_ne!(begin, libc::MAP_FAILED);
@@ -233,7 +233,7 @@ impl FarFromStacks {
 impl Drop for FarFromStacks {
     fn drop(&mut self) {
         let bytes = Self::GAP_BYTES + Self::BYTES + Self::REST_BYTES;
-        // SAFETY: the mapping of `new`; who was given its addresses has ended.
+        // SAFETY: the mapping of `new`; the threads that had its addresses have ended.
         assert_eq!(unsafe { libc::munmap(self.begin, bytes) }, 0);
     }
 }

@@ -119,11 +119,11 @@ impl<R: Runtime> Census<R> {
 
     /// Recycles the records of threads that have ended and whose samples are all drained. Shows
     /// the threads whose last samples found no free slot, and the CPU time in ns of these samples.
-    pub fn bury(&mut self, engine: &'static Engine, mut owing: impl FnMut(u64, u64)) {
+    pub fn retire(&mut self, engine: &'static Engine, mut debt: impl FnMut(u64, u64)) {
         engine.reap(|record| {
             let owed_ns = record.take_carried_ns();
             if owed_ns != 0 {
-                owing(record.user(), owed_ns);
+                debt(record.user(), owed_ns);
             }
             let registry = &self.recorder.registry;
             registry.forget(record.tid(), record, owed_ns);

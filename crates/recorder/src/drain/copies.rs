@@ -34,7 +34,7 @@ pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
 /// Lets the kernel copy once the drainer has read its files and written something (`is_settled`):
 /// it keeps up from then on. Lets threads be signalled again if other libraries publish contexts,
 /// which can be read only on the thread itself.
-pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
+pub fn update<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     let bytes = bytes(is_settled, foreign::is_known());
     if is_asked(setup) && setup.engine.kernel_copies() != bytes {
         setup.engine.let_kernel_copy(bytes);

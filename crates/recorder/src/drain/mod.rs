@@ -68,7 +68,7 @@ fn mind_who_walks<R: Runtime>(
         sampler.modules.make_ready();
     }
     setup.engine.set_behind(behind);
-    copies::mind(setup, progress.bytes.load(Ordering::Relaxed) != 0);
+    copies::update(setup, progress.bytes.load(Ordering::Relaxed) != 0);
     progress.patience.losing(now_ns)
 }
 
@@ -107,7 +107,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
         if all {
             inbox.orders.looked();
         }
-        bury(&mut census, setup, progress, &mut sampler);
+        retire_threads(&mut census, setup, progress, &mut sampler);
         let due = Instant::now() >= flush_at;
         let flushes = due || order != Order::default() || !all;
         if flushes {
@@ -118,7 +118,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if order.stop {
                 let ended = setup.end_sampling();
                 writer.end_of_sampling(&walking, &ended.clocks);
-                all = take_rest(&ended, progress, &mut sampler, &mut unsampled);
+                all = take_remaining(&ended, progress, &mut sampler, &mut unsampled);
             } else if due {
                 let weight_ns = unsampled.take(&setup.recorder.registry);
                 sampler.add_unsampled(process::monotonic_ns(), weight_ns, progress);
@@ -155,7 +155,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
 }
 
 /// Retires threads that have ended, and takes their debt.
-fn bury<R: Runtime>(
+fn retire_threads<R: Runtime>(
     census: &mut census::Census<R>,
     setup: &Setup<R>,
     progress: &Progress,
@@ -165,14 +165,14 @@ fn bury<R: Runtime>(
     if !setup.engine.is_running() {
         return;
     }
-    census.bury(setup.engine, |thread, owed_ns| {
+    census.retire(setup.engine, |thread, owed_ns| {
         sampler.add_ended(process::monotonic_ns(), thread, owed_ns, progress);
     });
 }
 
 /// Takes the remaining samples at the end, and the threads' debt at that time. Returns whether all
 /// samples were taken.
-fn take_rest<R: Runtime>(
+fn take_remaining<R: Runtime>(
     ended: &Ended,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
@@ -185,7 +185,7 @@ fn take_rest<R: Runtime>(
         sampler.add_owed(now_ns, NOBODY_KEY, weight_ns, progress);
     }
     let all = sampler.drain(progress);
-    for owed in &ended.owing {
+    for owed in &ended.debts {
         if let Some(why) = owed.unreachable {
             sampler.add_unreached(now_ns, owed.thread, why, owed.ns, progress);
         } else if owed.lives {

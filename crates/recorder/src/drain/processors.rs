@@ -146,7 +146,7 @@ impl Processors {
             cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
             turns: now.turns.saturating_sub(was.turns),
         };
-        self.switching.mind(setup.engine, record, &did);
+        self.switching.update(setup.engine, record, &did);
         // CPU time from before it was first seen may not belong to the recording.
         let before = before?;
         Some(ThreadTime {

@@ -222,7 +222,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.work.walks += 1;
         self.sampled.insert(header.record_index);
         if self.setup.engine.kernel_copies() != 0 {
-            self.mind_what_is_not_copied(slot, &walk);
+            self.request_signals_if_needed(slot, &walk);
         }
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
@@ -262,7 +262,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let kept = is_followed.then(|| self.alive.stack(named, truncated));
             self.outer = outer;
             self.frames = frames;
-            self.mind_failure(slot, failure, progress);
+            self.report_freed_code(slot, failure, progress);
             if let Some(kept) = kept {
                 self.keep(slot, kept, failure);
             }
@@ -276,13 +276,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let stack = self.batch.stack(&self.kernel, named, truncated);
         self.outer = outer;
         self.frames = frames;
-        self.mind_failure(slot, failure, progress);
+        self.report_freed_code(slot, failure, progress);
         self.add_sample(slot, stack, failure);
     }
 
     /// From now on a thread with a context is signalled, as it has to note that itself. So is a
     /// thread whose stack could not be walked without its anchor, which is then copied.
-    fn mind_what_is_not_copied(&self, slot: &Slot<'_>, walk: &Walk) {
+    fn request_signals_if_needed(&self, slot: &Slot<'_>, walk: &Walk) {
         let engine = self.setup.engine;
         if let Some(record) = engine.record_of(slot)
             && (super::copies::needs_more(walk) || crate::context::knows(record.managed_id()))
@@ -334,7 +334,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 
     /// Reports code that was freed before its walk, so that the next collections wait.
-    fn mind_failure(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
+    fn report_freed_code(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
         if matches!(failure, Some(Failure::StaleMethod | Failure::NoBlob)) {
             let now_ns = process::monotonic_ns();
             progress.patience.lost(slot.header().time_ns, now_ns);

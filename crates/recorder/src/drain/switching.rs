@@ -91,7 +91,7 @@ impl Switching {
     }
 
     /// Adds the activity of a sampled thread since its last account.
-    pub fn mind(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
+    pub fn update(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
         let Some(often) = self.often else { return };
         let has_timer = engine.has_timer(record);
         // Refused or locked by another thread: another time.

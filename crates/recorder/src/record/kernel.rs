@@ -386,7 +386,7 @@ mod tests {
         std::fs::set_permissions(machine.kept(), PermissionsExt::from_mode(0o622)).unwrap();
         assert_eq!(machine.names(&[ONE]), ["true"]);
         machine.write("list", &LIST.replace("one", "newer"));
-        assert_eq!(machine.names(&[ONE]), ["true"], "written anew");
+        assert_eq!(machine.names(&[ONE]), ["true"], "written again");
         let away = machine.root.join("away");
         std::fs::rename(machine.kept(), &away).unwrap();
         symlink(&away, machine.kept()).unwrap();

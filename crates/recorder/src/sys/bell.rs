@@ -16,7 +16,7 @@ impl Bell {
     pub fn new() -> Option<Bell> {
         // SAFETY: takes numbers only.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: just opened, without another owner.
         let file = (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })?;
         Some(Bell(fds::move_up(file).unwrap_or_else(|file| file)))
     }

@@ -75,7 +75,7 @@ unsafe extern "C" fn take_block(
 ) -> c_int {
     let here = 0u8;
     if size < size_of::<libc::dl_phdr_info>() {
-        return 1; // an old loader, which does not tell
+        return 1; // an old loader, which does not report it
     }
     // SAFETY: the loader passes a valid info, as long as this says, whose headers are mapped as
     // long as the library is, and `out` is the vector of `thread_local_blocks`.

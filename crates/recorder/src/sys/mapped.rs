@@ -185,7 +185,7 @@ fn reserve(len: usize) -> io::Result<MappedFile> {
 impl Drop for MappedFile {
     fn drop(&mut self) {
         if let MappedFile::Mapped { start, len } = *self {
-            // SAFETY: the mapping was made in `reserve` with this start and length; nobody holds a
+            // SAFETY: the mapping was made in `reserve` with this start and length; no code holds a
             // slice of it any more, because slices borrow self.
             unsafe { libc::munmap(start.cast(), len) };
         }

@@ -46,13 +46,13 @@ impl<T: Send + Sync> Published<T> {
     /// Replaces the present value by `value`. Not in a handler.
     pub fn replace(&self, value: T) {
         let Ok(mut retired) = self.retired.lock() else {
-            return; // whoever panicked while freeing has left the old value in place
+            return; // a panic while freeing has left the old value in place
         };
         let old = self
             .now
             .swap(Box::into_raw(Box::new(value)), Ordering::SeqCst);
         if !old.is_null() {
-            // SAFETY: came from a box, and nobody else has taken it out: swaps are under the lock.
+            // SAFETY: came from a box, and no thread has taken it out: swaps are under the lock.
             retired.push(unsafe { Box::from_raw(old) });
         }
         if self.readers.load(Ordering::SeqCst) == 0 {

@@ -77,7 +77,7 @@ impl Reserve {
             .base
             .compare_exchange(0, mapped as usize, order, Ordering::Acquire);
         if set.is_err() {
-            // SAFETY: another thread was faster; nobody knows of this mapping.
+            // SAFETY: another thread was faster; no thread knows this mapping.
             unsafe { libc::munmap(mapped, BYTES) };
         }
     }
@@ -139,7 +139,7 @@ impl Reserve {
         {
             std::thread::yield_now();
         }
-        // SAFETY: the lock is ours, so nobody else has a reference.
+        // SAFETY: the lock is ours, so no other thread has a reference.
         let result = work(unsafe { &mut *self.blocks.get() });
         self.is_locked.store(false, Ordering::Release);
         result

@@ -49,7 +49,7 @@ impl Engine {
             return;
         }
         if sender == Sender::Agent {
-            return; // the event is on its way to the next point as before
+            return; // the event still leads to the next point
         }
         let silenced = sender == Sender::SilencedEvent;
         inner.credit = if silenced {
@@ -350,7 +350,7 @@ impl Engine {
     pub(super) fn close_perf(&self, record: &ThreadRecord) {
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
-            self.fds.clear(fd); // before the number can belong to somebody else
+            self.fds.clear(fd); // before the number can have another owner
             sys::close(fd);
         }
     }

@@ -47,7 +47,7 @@ fn who_is_asked_while_others_have_its_record_answers_later(
 #[test]
 fn a_period_set_outside_of_the_handler_is_noted() {
     if perf_permitted().is_err() {
-        return; // only perf events go off by themselves
+        return; // only perf events are free-running
     }
     let config = Config {
         engine: EngineKind::Perf { kernel: false },

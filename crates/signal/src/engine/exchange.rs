@@ -111,7 +111,11 @@ impl Engine {
     /// last check. The thread gets its event back after it has hardly run for several checks in a
     /// row. A single check is not enough: a bursty thread would have the timer between its bursts.
     /// Returns whether the thread has its event now.
-    pub(super) fn mind_rest(&'static self, record: &'static ThreadRecord, used_ns: u64) -> bool {
+    pub(super) fn check_idle_timer(
+        &'static self,
+        record: &'static ThreadRecord,
+        used_ns: u64,
+    ) -> bool {
         const REST_NS: u64 = 1_000_000;
         const RESTS: u32 = 8;
         let rests = &record.exchange.rests;
@@ -129,7 +133,7 @@ impl Engine {
     /// Handles a thread that has used far more CPU time than it should have without a signal. If
     /// the signal was to come from a timer, the thread never runs when the kernel ticks. It then
     /// gets its event back permanently. Returns whether it has the event now.
-    pub(super) fn mind_silence(&'static self, record: &'static ThreadRecord) -> bool {
+    pub(super) fn check_silent_timer(&'static self, record: &'static ThreadRecord) -> bool {
         if !self.has_timer(record) || self.give_event(record) != Ok(true) {
             return false;
         }

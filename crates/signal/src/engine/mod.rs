@@ -211,10 +211,10 @@ impl Engine {
     /// Like `stop`; shows each thread that has a debt of CPU time, in ns. Either its points have
     /// passed but the signal had not arrived (a timer's comes only with the kernel's next tick),
     /// or the points found no free slot before the thread ended.
-    pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
+    pub fn stop_showing(&'static self, mut show_debt: impl FnMut(&ThreadRecord, u64)) -> bool {
         let quiet = self.stop_threads(|record, stop| {
             if stop.owed_ns > 0 {
-                owing(record, stop.owed_ns);
+                show_debt(record, stop.owed_ns);
             }
         });
         self.await_handlers() && quiet
@@ -478,7 +478,7 @@ impl Engine {
         // thread that is running just now can end without another turn.
         let before_ns = record.tended_ns.swap(cpu_ns, Ordering::Relaxed);
         let has_run = before_ns != cpu_ns;
-        if self.mind_rest(record, cpu_ns.saturating_sub(before_ns)) {
+        if self.check_idle_timer(record, cpu_ns.saturating_sub(before_ns)) {
             return;
         }
         let known = if has_run { NO_TURNS } else { turns };
@@ -501,7 +501,7 @@ impl Engine {
         }
         if !armed {
             let _ = self.arm(record); // counted there
-        } else if self.mind_silence(record) {
+        } else if self.check_silent_timer(record) {
             self.counters.add(Cause::Silent, 1);
         } else if let Some(mut guard) = record.try_lock() {
             // Sampling may have ended in between and disarmed the thread.

@@ -200,7 +200,7 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     if addr == 0 {
         return pumped;
     }
-    // SAFETY: mapped by `open` with a page and so many bytes, which it has noted beside the address
+    // SAFETY: mapped by `open` with a page and so many bytes, which it has noted with the address
     // under the record's lock; unmapped under that lock only, which we hold.
     let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
@@ -509,7 +509,7 @@ impl Ring {
     }
 
     fn tail(&self) -> &AtomicU64 {
-        // SAFETY: as for `head`; nobody but us writes it.
+        // SAFETY: as for `head`; only we write it.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.control).data_tail) }
     }
 
@@ -574,7 +574,7 @@ mod tests {
         for before_end in (0..=words.len() as u64).map(|words| words * 8) {
             let start = SMALL_BYTES as u64 - before_end;
             let memory = ring(start, &words);
-            // SAFETY: as large as a ring, and nobody writes it.
+            // SAFETY: as large as a ring, and never written.
             let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
             let sample = Sample::read(&ring, start);
             assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
@@ -636,7 +636,7 @@ mod tests {
         words.extend(lost);
         let start = SMALL_BYTES as u64 - 64;
         let memory = ring(start, &words);
-        // SAFETY: as large as a ring, and nobody writes it.
+        // SAFETY: as large as a ring, and never written.
         let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
         let head = start + 8 * words.len() as u64;
         let kinds: Vec<_> = ring.records(start, head).map(|it| it.0).collect();

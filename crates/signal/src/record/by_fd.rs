@@ -69,7 +69,7 @@ impl FdTable {
             .compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            // SAFETY: another thread was first; nobody has seen this mapping.
+            // SAFETY: another thread was first; no thread has seen this mapping.
             unsafe { sys::unmap(new, size_of::<Chunk>()) };
         }
         Ok(())

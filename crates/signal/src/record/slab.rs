@@ -111,7 +111,7 @@ impl Slab {
         let null = core::ptr::null_mut();
         let taken = place.compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire);
         if taken.is_err() {
-            // SAFETY: the place has another one, so nobody has seen this mapping.
+            // SAFETY: the place has another one, so no thread has seen this mapping.
             unsafe { sys::unmap(new, len) };
         }
         Ok(())

@@ -114,7 +114,7 @@ fn poll_made_ready() -> Box<dyn FnMut() -> Result<()>> {
 }
 
 fn epoll_wait() -> Box<dyn FnMut() -> Result<()>> {
-    // SAFETY: a new descriptor, owned by nobody else.
+    // SAFETY: a new descriptor without another owner.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
     Box::new(move || {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
@@ -219,7 +219,7 @@ fn semaphore() -> Box<dyn FnMut() -> Result<()>> {
 fn sigtimedwait() -> Box<dyn FnMut() -> Result<()>> {
     // SAFETY: a signal set is plain data, initialised by sigemptyset.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is a local; SIGUSR1 is blocked in this thread, and nobody sends it.
+    // SAFETY: the set is a local; SIGUSR1 is blocked in this thread, and never sent.
     unsafe {
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGUSR1);
@@ -240,7 +240,7 @@ fn receive(fd: RawFd) -> i64 {
 
 fn read() -> Box<dyn FnMut() -> Result<()>> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors; both belong to nobody else.
+    // SAFETY: room for two descriptors; neither has another owner.
     let (here, there) = unsafe {
         assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
         (
