@@ -1,4 +1,4 @@
-//! Sampled allocations: the weight of an object, and the names of classes. Nothing here is called
+//! Sampled allocated objects: their weights, and the names of their classes. Nothing here is called
 //! in a handler.
 
 use rustc_hash::FxHashMap;

@@ -1,5 +1,5 @@
-//! The agent's additions to a snapshot: the hooks' types, and the unfinished snapshot as they see
-//! it. Knows no engine, and not when a hook is called: that is the task of `capture`.
+//! Hooks by which the agent adds to a snapshot: their types, and the unfinished snapshot as they
+//! see it. Knows no engine, and not when a hook is called: that is the task of `capture`.
 
 use crate::arch;
 use crate::load::Live;

@@ -396,9 +396,9 @@ fn blocks_keep_accuracy_for_programs_in_step() {
             square += off * off / RUNS as f64;
         }
         let alone = 0.3 * 0.7 / WINDOWS as f64;
-        // The mean of the squares of this many independent runs scatters by a few parts in a hundred
-        // if they are normal, by more as blocks that keep step are rare. With one length for all
-        // blocks it would be 64.
+        // The mean of the squares of this many independent runs scatters by a few parts in a
+        // hundred if they are normal, by more as blocks that keep step are rare. With one length
+        // for all blocks it would be 64.
         let factor = square / alone;
         assert!(factor < 2.0, "{cycle_ns}: {factor}");
         let bound = 5.0 * (square / RUNS as f64).sqrt();

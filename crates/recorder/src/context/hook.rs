@@ -1,4 +1,4 @@
-//! The handler's addition to a snapshot: the thread's context.
+//! The handler's hook that adds to a snapshot the thread's context.
 //!
 //! [`dwell_context_hook`] runs in the signal handler: it reads memory through fault-tolerant loads
 //! only (but for the records of contexts, which stay mapped), allocates nothing, locks nothing.

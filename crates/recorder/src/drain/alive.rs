@@ -1,5 +1,5 @@
 //! The data of followed objects: where, and by which thread, each was allocated. It is kept until
-//! the survivors are reported.
+//! the objects that still live are reported.
 //!
 //! Each stack is kept once, in memory of bounded size. Names are those of the chunk. When a new
 //! chunk begins they are moved to its table.

@@ -1,8 +1,7 @@
 //! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
 //!
-//! The runtime does not know it, and it calls no function of the runtime. So it works while the
-//! runtime stands still, hangs or collects garbage. It reads the process's memory
-//! fault-tolerantly.
+//! It is unknown to the runtime and calls none of its functions. So it works while the runtime
+//! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
 pub mod account;
 pub mod alive;
@@ -56,7 +55,7 @@ const FLUSH: Duration = Duration::from_millis(1000);
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 
 /// Has handlers walk where copies are walked too late. True if samples have been lost lately.
-fn mind_who_walks<R: Runtime>(
+fn update_walks<R: Runtime>(
     setup: &Setup<R>,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
@@ -79,8 +78,7 @@ fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Siz
     crate::context::set_recording(false);
 }
 
-/// Runs until an order stops it, or the recording reaches a limit. Then it drains and writes the
-/// remaining samples.
+/// Runs until an order or a limit ends the recording; then drains and writes the last samples.
 pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
@@ -100,7 +98,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     let mut paid_ns = 0;
     loop {
         census.find_if_changed(setup.engine);
-        let losing = mind_who_walks(setup, progress, &mut sampler);
+        let losing = update_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
         let order = inbox.next(copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
@@ -128,8 +126,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             }
             // At most once for each slot; in practice a few times.
             while order.stop && !all {
-                // For the last flush the file is not rotated: a new file could stay without
-                // samples.
+                // Flushes without rotation: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
                 if all {
@@ -146,8 +143,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             inbox.orders.done(&order);
             return;
         }
-        // The wall-clock sampler pays for work on its samples; the rounds of the drainer would be
-        // made anyway.
+        // The wall-clock sampler pays for work on its samples, but not for the drainer's rounds.
         let before_ns = std::mem::replace(&mut paid_ns, spent_on_looks(&sampler, &writer));
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         inbox.orders.done(&order);

@@ -128,7 +128,7 @@ impl Processors {
         let mut buf = [0u8; 128];
         let text = self.files.read(record.tid(), "schedstat", &mut buf)?;
         let mut name_mark = before.map_or(0, |before| before.name_mark);
-        mind_name(setup, record, &mut name_mark);
+        update_name(setup, record, &mut name_mark);
         let told = Told {
             samples,
             name_mark,
@@ -183,7 +183,7 @@ fn lived_ns(all: &Schedule, sampled_ns: u64, passed_ns: u64) -> u64 {
 }
 
 /// A thread that has run may have been renamed.
-fn mind_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
+fn update_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
     if let Some(name) = setup.recorder.runtime.renamed(record, name_mark) {
         setup.recorder.threads.rename(record.user(), &name);
     }

@@ -174,7 +174,7 @@ fn ahead_ns(before_ns: i64, count_ns: u64, used_ns: u64, since_ns: u64) -> i64 {
 }
 
 /// Notes that from the last sample of a ring.
-fn mind_clock(record: &ThreadRecord, last: &Sample) {
+fn note_lead(record: &ThreadRecord, last: &Sample) {
     let Some(used_ns) = used_ns(record) else {
         return;
     };
@@ -206,7 +206,7 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     let head = ring.head();
     let tail = ring.tail().load(Ordering::Relaxed);
     if let Some(last) = last_sample(&ring, tail, head) {
-        mind_clock(record, &last);
+        note_lead(record, &last);
     }
     let mut samples: u32 = 0;
     for (kind, at) in ring.records(tail, head) {

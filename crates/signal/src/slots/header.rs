@@ -1,4 +1,5 @@
-//! The content of a snapshot, and how readers see it. Must not interpret any of it.
+//! A slot's header: the content of a snapshot, and how readers see it. Must not interpret any of
+//! it.
 
 use crate::arch::Registers;
 use crate::load::Live;

@@ -1,4 +1,4 @@
-//! Writes the surviving objects, snapshot by snapshot.
+//! Writes the objects that are still alive, snapshot by snapshot.
 
 use super::Writer;
 use crate::drain::contexts::ContextTexts;
