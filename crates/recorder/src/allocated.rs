@@ -12,8 +12,8 @@ const CLASSES_MAX: usize = 16_384;
 const OTHERS: &str = "[other classes]";
 
 /// The bytes that a sampled object of `size` stands for. Sampling points lie `interval` bytes
-/// apart in the mean, and each place is equally likely. The object met a point with a chance of `p
-/// = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
+/// apart in the mean, and each place is equally likely. The object met a point with a chance of
+/// `p = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
 #[must_use]
 pub fn weight(size: u64, interval: u64) -> u64 {
     let (size, interval) = (size.max(1) as f64, interval.max(1) as f64);

@@ -33,8 +33,8 @@ pub fn is_socket(fd: i32) -> Option<bool> {
     (answer == 0).then_some(stat.st_mode & libc::S_IFMT == libc::S_IFSOCK)
 }
 
-/// The peer of a socket (`peer 127.0.0.1:80`), or the address where it listens (`at
-/// 0.0.0.0:8080`); `None` if it is a socket of another kind.
+/// The peer of a socket (`peer 127.0.0.1:80`), or the address where it listens
+/// (`at 0.0.0.0:8080`); `None` if it is a socket of another kind.
 #[must_use]
 pub fn peer(fd: i32) -> Option<String> {
     if fd < 0 {
