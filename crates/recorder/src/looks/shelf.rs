@@ -125,7 +125,7 @@ pub struct Tick {
     /// The chosen platform threads for which the kernel's page showed whether they have run.
     pub by_page: u32,
     /// The chosen platform threads that have run and whose stack was taken from their fingerprint.
-    pub by_sign: usize,
+    pub by_fingerprint: usize,
 }
 
 /// All notes since the drainer took some last.
