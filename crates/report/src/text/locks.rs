@@ -143,7 +143,7 @@ impl Report<'_> {
             }
         }
         self.raw("");
-        self.raw("What holders of monitors were doing when a wait began, by the time of the waits");
+        self.raw("Activity of monitor holders when a wait began, by the time of the waits");
         self.raw(
             "     share     +-      blocked   samples  class of the lock: methods, innermost first",
         );
@@ -158,7 +158,7 @@ impl Report<'_> {
             );
             let mut text = format!("{}: {}", row.class, row.methods.join(" < "));
             if let Some(waiter) = &row.waiter {
-                text += &format!("; waited for in {waiter}");
+                text += &format!("; waited in {waiter}");
             }
             let text = shortened(&text, COLUMNS.saturating_sub(head.len()));
             self.raw(&format!("{head}{text}"));
@@ -178,9 +178,9 @@ impl Report<'_> {
         let all = class.blocked.sum;
         let owners_at: u64 = class.owners_at.iter().map(|(_, ns)| ns).sum();
         for (label, names, of) in [
-            ("had by", &class.owners, all),
-            ("which was in", &class.owners_at, owners_at),
-            ("waited for in", &class.waiters, all),
+            ("held by", &class.owners, all),
+            ("holder in", &class.owners_at, owners_at),
+            ("waited in", &class.waiters, all),
         ] {
             let told: Vec<String> = names
                 .iter()

@@ -72,8 +72,8 @@ mod tests {
             "  0.98 +- 0.02     1.00 s  GET /a",
             "  0.44 +- 0.02!    1.00 s  GET /b",
             "  0.71 +- 0.01!    2.00 s  all endpoints",
-            "! sampled wall time for GET /b is 0.44 +- 0.02 of its latencies: too few samples; record \
-             with",
+            "! sampled wall time for GET /b is 0.44 +- 0.02 of its latencies: too few samples; \
+             record with",
             "  --wall-budget 5%",
         ] {
             assert!(
@@ -81,7 +81,7 @@ mod tests {
                 "no line {line:?} in\n{text}"
             );
         }
-        assert_eq!(text.matches("! wall time").count(), 1, "{text}");
+        assert_eq!(text.matches("! sampled wall time").count(), 1, "{text}");
     }
 
     #[test]
