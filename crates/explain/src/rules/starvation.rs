@@ -247,8 +247,8 @@ fn in_bursts(average: &str, machine: &Use) -> (String, String) {
     if machine.stolen > machine.others && machine.stolen >= part {
         return (
             format!(
-                ": {average}, the hypervisor gives {:.1} of {all:.1} to others, and {:.1} are idle: \
-                 a thread waits where its processor was taken",
+                ": {average}, the hypervisor gives {:.1} of {all:.1} to others, and {:.1} are \
+                 idle: a thread waits where its processor was taken",
                 machine.stolen, machine.idle
             ),
             format!("{UNSHARED}, or let fewer threads run at once"),
