@@ -112,7 +112,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// Chosen threads for which the kernel's page showed whether they have run
         by_page: u64 = Count "byPage" "Threads Known by Page";
         /// Chosen threads that have run and were placed by their fingerprints
-        by_sign: u64 = Count "bySign" "Threads Known by Fingerprint";
+        by_fingerprint: u64 = Count "byFingerprint" "Threads Known by Fingerprint";
     }
     /// Wall time of a cause since the recording began, by looks at threads that did not run
     WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {
