@@ -24,7 +24,7 @@ describe('slow requests against usual ones', () => {
     const told = await bar(page);
     expect(told).toContain('POST /orders, slow vs. typical');
     expect(told).toMatch(/10 requests longer than p95 .* against 4\d requests around p50/);
-    expect(told).toContain('for one request');
+    expect(told).toContain('per request');
     const address = '#view=flame&endpoint=POST%20%2Forders&versus=slow';
     expect(await page.evaluate('location.hash')).toBe(address);
     const [all] = await framesOf(page, 0);

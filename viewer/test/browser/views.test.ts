@@ -353,7 +353,7 @@ describe('locks and safepoints', () => {
     expect(await rows.count()).toBe(1);
     expect(await rows.first().innerText()).toMatch(/Stock\s.*http-exec-#.*Stock\.reserve/s);
     expect(await page.innerText('section[aria-labelledby=held]')).toMatch(
-      /8\.9\s%\sit is not known/,
+      /holder\sunknown\sfor\s8\.9\s%/,
     );
     await rows.locator('button').click();
     expect(await rows.getAttribute('aria-current')).toBe('true');
@@ -421,7 +421,7 @@ describe('locks and safepoints', () => {
 
 describe('a file that is cut off', () => {
   it('is reported first, and next to the other file', async () => {
-    const told = 'is cut off: 1 chunk is not whole, 12,345 bytes are missing';
+    const told = 'is cut off: 1 chunk is incomplete, 12,345 bytes are missing';
     const { page, close } = await open(browser, 'hostile.html', { fragment: '#view=overview' });
     const first = page.locator('.overview > :first-child');
     expect(await first.getAttribute('role')).toBe('note');
