@@ -49,7 +49,7 @@ fn all_commands_tell(place: &Place, cut: &str) {
     ] {
         let line = note(told).unwrap_or_else(|| panic!("no note in {told:?}"));
         assert!(line.contains(" bytes"), "{line}");
-        assert!(line.contains("all else is told; "), "{line}");
+        assert!(line.contains("the report has all other data; "), "{line}");
         assert!(beside == 0 || told.lines().count() == beside, "{told:?}");
     }
     assert!(note(&page.err).unwrap().contains(cut), "{page:?}");
