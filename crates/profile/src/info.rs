@@ -1,6 +1,7 @@
 //! A recording's data about itself: where it was made, its losses and its cost.
 
 use crate::platform::Platform;
+use crate::profile::Unit;
 
 /// The quantity that the samples of a profile measure. Only the first two are processor time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,9 +92,43 @@ pub struct Info {
     pub other_events: Vec<(String, u64)>,
     /// Other events of time or memory, which are only counted.
     pub held_events: Vec<(String, u64)>,
+    /// Data on waits that are single events and no samples of a clock; `None`: there are none.
+    pub event_waits: Option<EventWaits>,
+}
+
+/// Waits that another recorder wrote as single events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWaits {
+    /// Waits that lasted less were not written, in nanoseconds; 0: all were.
+    pub threshold_ns: u64,
+    /// The time between two samples of a running thread, in nanoseconds.
+    pub period_ns: u64,
+}
+
+impl EventWaits {
+    /// What is missing, as a sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self.threshold_ns {
+            0 => String::new(),
+            ns => format!(
+                "Waits shorter than the recorder's threshold ({} ms) are not in the file.",
+                ns as f64 / 1e6
+            ),
+        }
+    }
 }
 
 impl Info {
+    /// The wall time that a unit of a sample's weight stands for; 0: its time is not known.
+    pub(crate) fn wall_scale(&self, unit: Unit) -> u64 {
+        match (unit, self.event_waits) {
+            (Unit::Nanoseconds, _) => 1,
+            (Unit::Samples, Some(waits)) if self.measured.is_of_processors() => waits.period_ns,
+            (Unit::Samples, _) => 0,
+        }
+    }
+
     /// The platform of the program.
     #[must_use]
     pub fn platform(&self) -> Platform {

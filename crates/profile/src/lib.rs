@@ -49,6 +49,7 @@ mod surroundings;
 mod symbol;
 pub mod text_art;
 mod thread_time;
+mod traced;
 mod tree;
 mod wall;
 
@@ -67,7 +68,7 @@ pub use frame::{Frame, FrameId, FrameKind, Method, MethodId};
 pub use from_jfr::{EVENTS, SAMPLES_MAX};
 pub use host::Host;
 pub use idle::{IDLE, Idle};
-pub use info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread};
+pub use info::{CpuLimit, CpuUse, EventWaits, Gap, Info, Loss, Measured, SelfCost, Unread};
 pub use lacks::{Lack, Recorder};
 pub use live::{LiveObject, LiveSampling};
 pub use locks::{
@@ -88,5 +89,6 @@ pub use stretches::{Fact, Stretch, StretchSum, Stretches};
 pub use surroundings::{Compilation, Compilers, Machine, Throttled};
 pub use symbol::{NO_SYMBOL, readable_function};
 pub use thread_time::ThreadTime;
+pub use traced::{CellUnit, EventColumn, EventTable, Traced, TracedKind};
 pub use tree::{CallTree, NodeId, TreeBuilder};
 pub use wall::{RUNNING, Wall, WallFilter, group_of, matches};

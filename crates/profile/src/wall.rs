@@ -151,7 +151,15 @@ impl Profile {
     /// Whether the recording has wall time.
     #[must_use]
     pub fn has_wall(&self) -> bool {
-        !self.looks.is_empty() && self.unit == Unit::Nanoseconds
+        !self.looks.is_empty()
+            && (self.unit == Unit::Nanoseconds || self.info.event_waits.is_some())
+    }
+
+    /// The wall time that a unit of a sample's weight stands for, in nanoseconds; 0: its time is
+    /// not known. Where samples are only counted it is the time from one to the next.
+    #[must_use]
+    pub fn wall_scale(&self) -> u64 {
+        self.info.wall_scale(self.unit)
     }
 
     /// Whether the wall time is that of threads at work for a request only.
@@ -165,7 +173,9 @@ impl Profile {
         &'p self,
         filter: &'f WallFilter,
     ) -> impl Iterator<Item = Wall<'p>> + use<'p, 'f> {
-        let ran = self.samples.iter().map(|sample| self.ran(sample));
+        let scale = self.wall_scale();
+        let samples = self.samples.iter().filter(move |_| scale > 0);
+        let ran = samples.map(move |sample| self.ran(sample, scale));
         let heaviest = self.heaviest_looks();
         let waited = self.looks.iter();
         let waited = waited.map(move |look| self.waited(look, &heaviest));
@@ -225,11 +235,13 @@ impl Profile {
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.is_of_requests();
+        let has_time = self.wall_scale() > 0;
         let threads: Vec<bool> = (0..self.threads.len() as u32)
             .map(|thread| self.is_java(thread))
             .collect();
         let is_in = |sample: &Sample| {
-            threads.get(sample.thread as usize) == Some(&true)
+            has_time
+                && threads.get(sample.thread as usize) == Some(&true)
                 && (!of_requests || sample.context.is_some())
         };
         self.samples.iter().map(is_in).collect()
@@ -259,7 +271,8 @@ impl Profile {
         context.endpoint.map(|name| self.names.text(name))
     }
 
-    fn ran(&self, sample: &Sample) -> Wall<'_> {
+    fn ran(&self, sample: &Sample, scale: u64) -> Wall<'_> {
+        let counted = Weight::of_sample(sample);
         Wall {
             time_ns: sample.time_ns,
             duration_ns: 0,
@@ -269,7 +282,11 @@ impl Profile {
             detail: None,
             context: sample.context,
             owner: None,
-            weight: Weight::of_sample(sample),
+            weight: Weight {
+                sum: counted.sum.saturating_mul(scale),
+                squares: counted.squares * (scale as f64).powi(2),
+                ..counted
+            },
             lasted_ns: 0,
         }
     }
