@@ -40,6 +40,14 @@ export interface Header {
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
+  /** The wall time of a unit of a sample's weight, in nanoseconds; missing: 1. */
+  wallScale?: number;
+  /** What is not in the file of waits that are single events; empty or missing: nothing. */
+  waitsNote?: string;
+  /** Events of other recorders, summed up. */
+  eventTables?: EventTable[];
+  /** Other events that are only counted. */
+  heldEvents?: [string, number][];
   /** What is not known of endpoints found in stacks; null or missing if the program named them. */
   endpointsNote?: string | null;
   /** Wall time seen against latencies; null or missing if there is nothing to compare. */
@@ -62,6 +70,17 @@ export interface Header {
   /** Two recordings in one page: what is known of both; null or missing in a page of one. */
   compare?: Compare | null;
   columns: ColumnEntry[];
+}
+
+/** Events that are no time of threads, summed up by what they are of. */
+export interface EventTable {
+  title: string;
+  note: string;
+  head: string;
+  columns: { head: string; unit: 'count' | 'bytes' | 'ns' }[];
+  rows: { name: string; cells: number[] }[];
+  /** Rows that are not here. */
+  more: number;
 }
 
 /** Stacks that few share have `[left out]` for the frames that only they have, all but the innermost. */

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::columns::{Column, Less, causes, endpoints, waited_for};
 use crate::self_check;
 
-use super::{Finding, Options, alive, allocations, events, locks, wall};
+use super::{Finding, Options, alive, allocations, event_tables, events, locks, wall};
 
 /// Endpoints whose latencies are told before the columns.
 const LATENCIES_MAX: usize = 12;
@@ -61,6 +61,11 @@ pub(super) fn header(
         "samples": profile.total().samples,
         "cpuNs": profile.total().sum,
         "wall": wall::wall(profile),
+        // The wall time of a unit of a sample's weight.
+        "wallScale": profile.wall_scale(),
+        "waitsNote": profile.info().event_waits.map_or_else(String::new, |it| it.in_words()),
+        "eventTables": event_tables::tables(profile),
+        "heldEvents": profile.info().held_events,
         // Wall time by endpoint against latencies; null: nothing to compare.
         "selfCheck": profile.self_check(None).map(|it| self_check::value(&it, str::to_owned)),
         "allocated": allocations::header(profile),

@@ -2,6 +2,7 @@
 
 mod alive;
 mod allocations;
+mod event_tables;
 mod locks;
 mod requests;
 mod safepoints;
@@ -61,6 +62,7 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.alive();
     report.allocations();
     report.locks();
+    report.event_tables();
     if report.total.samples > 0 {
         report.shares();
         report.methods();
