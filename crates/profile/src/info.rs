@@ -99,8 +99,13 @@ pub struct Info {
 /// Waits that another recorder wrote as single events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventWaits {
-    /// Waits that lasted less were not written, in nanoseconds; 0: all were.
+    /// Waits that lasted less were not written, in nanoseconds; 0: all were. The largest threshold
+    /// of all kinds of waits.
     pub threshold_ns: u64,
+    /// The same of sockets.
+    pub sockets_ns: u64,
+    /// The same of files.
+    pub files_ns: u64,
     /// The time between two samples of a running thread, in nanoseconds.
     pub period_ns: u64,
 }
@@ -109,10 +114,15 @@ impl EventWaits {
     /// What is missing, as a sentence.
     #[must_use]
     pub fn in_words(&self) -> String {
-        match self.threshold_ns {
+        EventWaits::missing("Waits", self.threshold_ns)
+    }
+
+    /// What is missing of the transfers of a kind.
+    pub(crate) fn missing(what: &str, threshold_ns: u64) -> String {
+        match threshold_ns {
             0 => String::new(),
             ns => format!(
-                "Waits shorter than the recorder's threshold ({} ms) are not in the file.",
+                "{what} shorter than the recorder's threshold ({} ms) are not in the file.",
                 ns as f64 / 1e6
             ),
         }

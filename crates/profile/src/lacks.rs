@@ -91,9 +91,8 @@ fn remedy_of_the_jdk(lack: Lack) -> &'static str {
         }
         Lack::Allocations => "enable jdk.ObjectAllocationSample (JDK 16 and later)",
         Lack::Live => {
-            "the JDK's recorder keeps a few, without their number: see old objects (from \
-             jdk.OldObjectSample) in dwell convert --text; dwell record -e cpu,wall,live PID \
-             counts them"
+            "the JDK's recorder keeps a few, without their number: the report has them as old \
+             objects (jdk.OldObjectSample); dwell record -e cpu,wall,live PID counts them"
         }
         Lack::Locks => {
             "enable jdk.JavaMonitorEnter and, for locks of java.util.concurrent, jdk.ThreadPark \

@@ -1,6 +1,7 @@
 //! Events of other recorders that are no time of threads, as tables for reports: exceptions by
 //! class and place, transfers by peer and file, old objects, calls of methods. Pure.
 
+use crate::info::EventWaits;
 use crate::names::NameId;
 use crate::profile::Profile;
 use crate::tree::NodeId;
@@ -127,7 +128,9 @@ const TRANSFERS: &[EventColumn] = &[
 const CALLS: &[EventColumn] = &[
     column("calls", CellUnit::Count, |it| it.count),
     column("time", CellUnit::Nanos, |it| it.duration_ns),
-    column("average", CellUnit::Nanos, |it| it.duration_ns / it.count.max(1)),
+    column("average", CellUnit::Nanos, |it| {
+        it.duration_ns / it.count.max(1)
+    }),
     column("longest", CellUnit::Nanos, |it| it.longest_ns),
 ];
 
@@ -229,6 +232,11 @@ impl Profile {
         }
     }
 
+    fn missing(&self, threshold_ns: fn(&EventWaits) -> u64) -> String {
+        let threshold_ns = self.info.event_waits.as_ref().map_or(0, threshold_ns);
+        EventWaits::missing("Transfers", threshold_ns)
+    }
+
     /// What is not in a table.
     fn note_of(&self, kind: TracedKind) -> String {
         let events = self.traced.iter().filter(|it| it.kind == kind).count() as u64;
@@ -239,10 +247,8 @@ impl Profile {
                 ),
                 _ => String::new(),
             },
-            TracedKind::Socket | TracedKind::File => match self.info.event_waits {
-                Some(waits) => waits.in_words(),
-                None => String::new(),
-            },
+            TracedKind::Socket => self.missing(|waits| waits.sockets_ns),
+            TracedKind::File => self.missing(|waits| waits.files_ns),
             TracedKind::OldObject => {
                 "The recorder keeps a few objects of those that it sampled: compare classes, \
                  do not add them up."
@@ -273,14 +279,19 @@ mod tests {
         let (a, b) = (builder.name("a.Fault"), builder.name("b.Fault"));
         let node = builder.clone().finish().samples()[0].node;
         for (what, node) in [(a, Some(node)), (b, None), (a, Some(node))] {
-            builder.traced.push(Traced::one(TracedKind::Exception, what, node));
+            builder
+                .traced
+                .push(Traced::one(TracedKind::Exception, what, node));
         }
         builder.thrown = Some(10);
         let tables = builder.finish().event_tables();
         let [table] = &tables[..] else {
             panic!("{tables:?}");
         };
-        assert_eq!(table.rows, [row("a.Fault in app.B.y", &[2]), row("b.Fault", &[1])]);
+        assert_eq!(
+            table.rows,
+            [row("a.Fault in app.B.y", &[2]), row("b.Fault", &[1])]
+        );
         assert!(table.note.contains("counted 10 ") && table.note.contains(". 3 have"));
     }
 
@@ -300,7 +311,10 @@ mod tests {
         let heads: Vec<_> = tables[0].columns.iter().map(|it| it.head).collect();
         assert_eq!(heads, ["events", "read", "time", "longest"]);
         let first = row("10.0.0.2:80", &[2, 10, 70, 40]);
-        assert_eq!(tables[0].rows, [first, row("10.0.0.1:5432", &[1, 1, 50, 50])]);
+        assert_eq!(
+            tables[0].rows,
+            [first, row("10.0.0.1:5432", &[1, 1, 50, 50])]
+        );
     }
 
     #[test]

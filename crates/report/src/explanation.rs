@@ -354,6 +354,7 @@ mod tests {
                 all_threads: 5,
             }),
             self_check: None,
+            waits_note: String::new(),
             has_derived_endpoints: false,
         }
     }

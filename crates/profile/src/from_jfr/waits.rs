@@ -64,7 +64,10 @@ enum By {
 /// The causes of events.
 const CAUSES: &[(&str, By)] = &[
     ("jdk.JavaMonitorEnter", By::Event("monitor")),
-    ("jdk.JavaMonitorWait", By::Stack(ThreadState::Waiting, "object-wait")),
+    (
+        "jdk.JavaMonitorWait",
+        By::Stack(ThreadState::Waiting, "object-wait"),
+    ),
     ("jdk.ThreadPark", By::Stack(ThreadState::Parked, "park")),
     ("jdk.ThreadSleep", By::Event("sleep")),
     ("jdk.SocketRead", By::Event("socket")),
@@ -212,7 +215,12 @@ fn leave_own_time(looks: &mut [Look]) {
 /// What settings say of the events: how long waits must last to be written, and how often running
 /// threads are sampled.
 fn event_waits(recording: &Recording) -> EventWaits {
-    let (mut threshold_ns, mut period_ns) = (0, None);
+    let mut waits = EventWaits {
+        threshold_ns: 0,
+        sockets_ns: 0,
+        files_ns: 0,
+        period_ns: PERIOD_NS,
+    };
     for setting in recording.told::<Setting>() {
         let of = recording.types.get(&setting.event_id);
         let (Some(of), Some(name), Some(value)) = (of, &setting.name, &setting.value) else {
@@ -223,16 +231,20 @@ fn event_waits(recording: &Recording) -> EventWaits {
         };
         match &**name {
             "threshold" if TimedWait::NAMES.contains(&&**of) => {
-                threshold_ns = ns.max(threshold_ns);
+                waits.threshold_ns = ns.max(waits.threshold_ns);
+                if of.starts_with("jdk.Socket") {
+                    waits.sockets_ns = ns.max(waits.sockets_ns);
+                } else if of.starts_with("jdk.File") {
+                    waits.files_ns = ns.max(waits.files_ns);
+                }
             }
-            "period" if &**of == SampleKind::Execution.event_name() => period_ns = Some(ns),
+            "period" if &**of == SampleKind::Execution.event_name() && ns > 0 => {
+                waits.period_ns = ns;
+            }
             _ => {}
         }
     }
-    EventWaits {
-        threshold_ns,
-        period_ns: period_ns.filter(|ns| *ns > 0).unwrap_or(PERIOD_NS),
-    }
+    waits
 }
 
 /// A time as the JDK's settings have it: `20 ms`.
@@ -266,7 +278,11 @@ mod tests {
         ];
         leave_own_time(&mut looks);
         assert_eq!(looks.map(|it| it.weight_ns), [5, 55, 30, 10, 7, 3]);
-        let of_first: u64 = looks.iter().filter(|it| it.thread == 0).map(|it| it.weight_ns).sum();
+        let of_first: u64 = looks
+            .iter()
+            .filter(|it| it.thread == 0)
+            .map(|it| it.weight_ns)
+            .sum();
         assert_eq!(of_first, 103, "as long as the thread waited");
     }
 
@@ -276,7 +292,10 @@ mod tests {
         assert_eq!(names.collect::<Vec<_>>(), TimedWait::NAMES);
         for (_, by) in CAUSES {
             let (By::Event(cause) | By::Stack(_, cause)) = by;
-            assert!(dwell_wall::cause::Cause::from_name(cause).is_some(), "{cause}");
+            assert!(
+                dwell_wall::cause::Cause::from_name(cause).is_some(),
+                "{cause}"
+            );
         }
     }
 

@@ -88,7 +88,8 @@ impl Report<'_> {
             self.raw(&format!("{head}{name}"));
         }
         self.more(classes.len(), ROWS);
-        if classes.iter().any(|class| class.is_looks) {
+        let has_clock = self.profile.info().event_waits.is_none();
+        if has_clock && classes.iter().any(|class| class.is_looks) {
             self.raw("  without a number of waits: known from looks of the wall clock");
         }
     }
