@@ -124,10 +124,6 @@ fn waits_of_the_jdks_recorder_are_tables_and_findings() {
         let file: Vec<&str> = file.take(5).collect();
         assert_eq!(file, ["20", "10.0", "MiB", "10.0", "MiB"]);
         assert!(report.contains("Sockets by time"), "{report}");
-        assert!(
-            report.contains("Old objects by number of samples"),
-            "{report}"
-        );
         assert!(report.contains("\nsafepoints "), "{report}");
         if jdk.feature >= 25 {
             let traced = line(&report, " Traced.takeLock");
