@@ -77,7 +77,7 @@ pub use locks::{
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use plain_text::plain;
-pub use platform::{Platform, is_of_platform};
+pub use platform::{Platform, is_of_platform, tool_of_platform};
 pub use profile::{Failure, Profile, Unit};
 pub use requests::{Latencies, Request};
 pub use roles::{Role, RoleShare};

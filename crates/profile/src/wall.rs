@@ -4,7 +4,7 @@
 use crate::allocations::Allocation;
 use crate::extent::{Extent, Window};
 use crate::names::NameId;
-use crate::platform::is_of_platform;
+use crate::platform::{is_of_platform, tool_of_platform};
 use crate::profile::{Profile, Unit};
 use crate::sample::{ContextId, Look, Sample, ThreadId, Weight};
 use crate::tree::NodeId;
@@ -347,11 +347,18 @@ impl Profile {
         sums
     }
 
+    /// The beginning of the program's classes, if it is a tool that comes with the platform.
+    #[must_use]
+    pub fn tool(&self) -> Option<String> {
+        tool_of_platform(&self.info.java_arguments)
+    }
+
     /// The innermost frame of the program below `node`: the first managed method outside of the
     /// runtime, otherwise the first method.
     #[must_use]
     pub fn place(&self, node: NodeId) -> Option<String> {
         let mut first = None;
+        let tool = self.tool();
         for frame in self.tree.stack(node) {
             let kind = self.frames.get(frame as usize).map(|frame| frame.kind);
             let Some((id, method)) = self
@@ -360,7 +367,8 @@ impl Profile {
             else {
                 continue;
             };
-            if !is_of_platform(self.names.text(method.class)) {
+            let class = self.names.text(method.class);
+            if !is_of_platform(class) || tool.as_ref().is_some_and(|it| class.starts_with(it)) {
                 return Some(self.method_name(id));
             }
             first = first.or(Some(id));

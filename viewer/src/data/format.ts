@@ -57,3 +57,8 @@ export function plural(value: number, noun: string): string {
 
 /** What samples are of where nothing else is said. */
 export const CPU_TIME = 'CPU time';
+
+/** Threads without samples of what is measured have no rows. */
+export function allThreads(rows: number, all: number): string {
+  return rows === all ? `All threads (${all})` : `All threads (${all}, ${rows} with samples)`;
+}

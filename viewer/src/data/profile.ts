@@ -204,6 +204,8 @@ export interface Info {
   sampleEvent: string;
   /** What to do where the recording has no wall time, as the second half of a sentence. */
   wallRemedy: string;
+  /** The beginning of the program's classes, if it comes with the platform; null or missing: not. */
+  tool?: string | null;
   otherEvents: [string, number][];
 }
 

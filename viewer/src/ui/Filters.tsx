@@ -1,5 +1,5 @@
 // What all views are made of: endpoint, threads, a part of the time, one request.
-import { duration, percent } from '../data/format';
+import { allThreads, duration, percent } from '../data/format';
 import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
@@ -97,7 +97,7 @@ function Threads({ store }: { store: Store }) {
         } else choose(chosen);
       }}
     >
-      <option value="">All threads ({threads.length})</option>
+      <option value="">{allThreads(threads.length, store.profile.threads.name.length)}</option>
       {pools.length > 0 && (
         <optgroup label="Pools">
           {pools.map((row) => (

@@ -154,6 +154,8 @@ fn info(profile: &Profile) -> Value {
         "jvmVersion": info.jvm_version,
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
+        // How the program's classes begin, if it is a tool that comes with the platform.
+        "tool": profile.tool(),
         // What to do where there is no wall time; it depends on what made the recording.
         "wallRemedy": info.remedy(Lack::Wall),
         "otherEvents": info.other_events,
