@@ -206,7 +206,7 @@ export function aboutCost({ header }: Profile): Row[] {
     ['Waited to be walked', has('waitedNs') ? ns('waitedNs') : ''],
     ['Collections waited for walks', has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : ''],
     ['Samples dropped', count(cost['dropped'] ?? 0)],
-    ['Memory', mib('memoryBytes')],
+    ['Unwind tables and open chunk', mib('memoryBytes')],
   ]);
 }
 

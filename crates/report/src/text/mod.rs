@@ -313,7 +313,7 @@ impl<'p> Report<'p> {
         );
         self.line("dwell used", &text);
         let text = format!(
-            "{} of memory; {} written, {} walked, {} samples dropped",
+            "{} for tables and the open chunk; {} written, {} walked, {} samples dropped",
             bytes(cost.memory_bytes),
             bytes(cost.bytes),
             plural(cost.walks, "stack"),
