@@ -243,7 +243,8 @@ impl Profile {
         match kind {
             TracedKind::Exception => match self.thrown {
                 Some(all) if all > events => format!(
-                    "The JVM has counted {all} exceptions since it started. {events} have events."
+                    "The JVM has counted {all} exceptions since it started. {events} have events, so \
+                     numbers by place are incomplete."
                 ),
                 _ => String::new(),
             },

@@ -36,6 +36,8 @@ export interface Header {
   cpuNs: number;
   /** What the rules of `dwell explain` found, if the page was made with them. */
   findings: RawFinding[];
+  /** What lost samples mean for tables; empty or missing: none were lost. */
+  lossNote?: string;
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */

@@ -35,7 +35,8 @@ export function Locked({ store }: { store: Store }) {
             : ''}
           ; in the whole recording there were {plural(locked.waits, 'wait')} of{' '}
           {duration(locked.blockedNs)}.
-          {locked.lost > 0 && ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost.`}
+          {locked.lost > 0 &&
+            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost: shares are of the rest.`}
           {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
         </>
       }

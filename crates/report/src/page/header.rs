@@ -4,6 +4,7 @@ use dwell_profile::{FrameKind, Lack, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, Less, causes, endpoints, waited_for};
+use crate::incomplete::incomplete;
 use crate::self_check;
 
 use super::{Finding, Options, alive, allocations, event_tables, events, locks, wall};
@@ -50,6 +51,7 @@ pub(super) fn header(
         "machine": machine(profile),
         "findings": options.findings.iter().map(finding).collect::<Vec<_>>(),
         "losses": losses(profile),
+        "lossNote": incomplete(profile),
         "gaps": gaps(profile),
         "endpoints": names(profile, &endpoints(profile)),
         // What is not known of endpoints that the program has not named; null: it has.

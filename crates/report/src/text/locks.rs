@@ -120,7 +120,7 @@ impl Report<'_> {
         }
         if sums.lost > 0 {
             self.raw(&format!(
-                "  lost: {} for want of room, which stood for {}",
+                "  lost: {} for want of room, which stood for {}: shares are of the rest",
                 plural(sums.lost, "wait"),
                 duration(sums.lost_ns)
             ));

@@ -272,6 +272,7 @@ impl<'p> Report<'p> {
             let text = format!("{}{weight}: {}", plural(loss.samples, "sample"), loss.cause);
             self.line("lost", &text);
         }
+        self.line("", &crate::incomplete::incomplete(self.profile));
         let gaps = self.profile.gaps();
         if let Some(longest) = gaps.iter().max_by_key(|gap| gap.duration_ns) {
             let sum = gaps
