@@ -59,6 +59,6 @@ export function plural(value: number, noun: string): string {
 export const CPU_TIME = 'CPU time';
 
 /** Threads without samples of what is measured have no rows. */
-export function allThreads(rows: number, all: number): string {
-  return rows === all ? `All threads (${all})` : `All threads (${all}, ${rows} with samples)`;
+export function withSamples(rows: number, all: number): string {
+  return `${count(rows)} of ${plural(all, 'thread')} have samples`;
 }
