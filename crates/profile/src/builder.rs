@@ -19,7 +19,7 @@ use crate::stops::{Late, Safepoint};
 use crate::stretches::Stretches;
 use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
-use crate::traced::Traced;
+use crate::traced::{ThrownSum, Traced};
 use crate::tree::{NodeId, TreeBuilder};
 
 /// A profile under construction.
@@ -98,7 +98,7 @@ pub struct Builder {
     /// Events of other recorders that are no time of threads.
     pub traced: Vec<Traced>,
     /// The JVM's count of exceptions.
-    pub thrown: Option<u64>,
+    pub thrown: Option<ThrownSum>,
     /// Problems of the recording.
     pub warnings: Vec<String>,
     /// The unreadable parts of the file.

@@ -215,6 +215,7 @@ const READ: &[&[&str]] = &[
     traced::Thrown::NAMES,
     traced::ThrownError::NAMES,
     traced::ThrownCount::NAMES,
+    traced::Pinned::NAMES,
     traced::OldObject::NAMES,
     traced::MethodCall::NAMES,
     traced::MethodCalls::NAMES,

@@ -89,6 +89,6 @@ pub use stretches::{Fact, Stretch, StretchSum, Stretches};
 pub use surroundings::{Compilation, Compilers, Machine, Throttled};
 pub use symbol::{NO_SYMBOL, readable_function};
 pub use thread_time::ThreadTime;
-pub use traced::{CellUnit, EventColumn, EventTable, Traced, TracedKind};
+pub use traced::{CellUnit, EventColumn, EventTable, ThrownSum, Traced, TracedKind};
 pub use tree::{CallTree, NodeId, TreeBuilder};
 pub use wall::{RUNNING, Wall, WallFilter, group_of, matches};

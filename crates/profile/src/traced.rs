@@ -16,6 +16,8 @@ pub enum TracedKind {
     Socket,
     /// The same of a file.
     File,
+    /// A wait of a virtual thread that kept its platform thread.
+    Pinned,
     /// An object that lives long.
     OldObject,
     /// A call of a method.
@@ -68,6 +70,15 @@ impl Traced {
     }
 }
 
+/// The JVM's count of exceptions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThrownSum {
+    /// All since the JVM started.
+    pub all: u64,
+    /// How many a second while it was recorded; `None` if that is not known.
+    pub per_second: Option<f64>,
+}
+
 /// The unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellUnit {
@@ -92,6 +103,8 @@ pub struct EventColumn {
 /// A table. Rows are ordered by the column that [`EventTable::title`] names.
 #[derive(Clone, Debug)]
 pub struct EventTable {
+    /// What its events are.
+    pub kind: TracedKind,
     /// Its title.
     pub title: &'static str,
     /// What a reader must know of it; may be empty.
@@ -157,6 +170,17 @@ const SHAPES: &[Shape] = &[
         columns: TRANSFERS,
     },
     Shape {
+        kind: TracedKind::Pinned,
+        title: "Pinned virtual threads by time",
+        head: "reason, place",
+        by: |it| it.duration_ns,
+        columns: &[
+            column("waits", CellUnit::Count, |it| it.count),
+            column("time", CellUnit::Nanos, |it| it.duration_ns),
+            column("longest", CellUnit::Nanos, |it| it.longest_ns),
+        ],
+    },
+    Shape {
         kind: TracedKind::OldObject,
         title: "Old objects by number of samples",
         head: "class, place of the allocation",
@@ -184,6 +208,12 @@ const SHAPES: &[Shape] = &[
 ];
 
 impl Profile {
+    /// The JVM's count of exceptions, if another recorder wrote it.
+    #[must_use]
+    pub fn thrown(&self) -> Option<ThrownSum> {
+        self.thrown
+    }
+
     /// Tables of the events of other recorders that are no time of threads.
     #[must_use]
     pub fn event_tables(&self) -> Vec<EventTable> {
@@ -224,6 +254,7 @@ impl Profile {
             ((*name).to_owned(), cells.collect())
         };
         EventTable {
+            kind: shape.kind,
             title: shape.title,
             note: self.note_of(shape.kind),
             head: shape.head,
@@ -242,7 +273,7 @@ impl Profile {
         let events = self.traced.iter().filter(|it| it.kind == kind).count() as u64;
         match kind {
             TracedKind::Exception => match self.thrown {
-                Some(all) if all > events => format!(
+                Some(ThrownSum { all, .. }) if all > events => format!(
                     "The JVM has counted {all} exceptions since it started. {events} have events, so \
                      numbers by place are incomplete."
                 ),
@@ -255,7 +286,7 @@ impl Profile {
                  do not add them up."
                     .to_owned()
             }
-            TracedKind::Call | TracedKind::Calls => String::new(),
+            TracedKind::Pinned | TracedKind::Call | TracedKind::Calls => String::new(),
         }
     }
 }
@@ -284,7 +315,10 @@ mod tests {
                 .traced
                 .push(Traced::one(TracedKind::Exception, what, node));
         }
-        builder.thrown = Some(10);
+        builder.thrown = Some(ThrownSum {
+            all: 10,
+            per_second: None,
+        });
         let tables = builder.finish().event_tables();
         let [table] = &tables[..] else {
             panic!("{tables:?}");

@@ -742,10 +742,19 @@ fn traced_events_of_the_jdk_are_summed_by_what_they_are_of() {
         .push(event("jdk.JavaExceptionThrow", &thrown));
     // Errors are among the exceptions.
     recording.events.push(event("jdk.JavaErrorThrow", &thrown));
-    let throwables = [("throwables", Value::Int(9))];
+    for (second, throwables) in [(1, 5), (3, 9)] {
+        let throwables = [("throwables", Value::Int(throwables))];
+        let mut count = event("jdk.ExceptionStatistics", &throwables);
+        count.time_ns = second * 1_000_000_000;
+        recording.events.push(count);
+    }
+    let pinned = [
+        ("duration", Value::DurationNs(30)),
+        ("pinnedReason", text("Native frame on stack")),
+    ];
     recording
         .events
-        .push(event("jdk.ExceptionStatistics", &throwables));
+        .push(event("jdk.VirtualThreadPinned", &pinned));
     let object = Value::Struct([("type".into(), text("a.Kept"))].into());
     let kept = [
         ("object", object),
@@ -762,11 +771,15 @@ fn traced_events_of_the_jdk_are_summed_by_what_they_are_of() {
         ];
         recording.events.push(event("jdk.MethodTiming", &timing));
     }
-    let tables = Profile::from_recording(recording).event_tables();
+    let profile = Profile::from_recording(recording);
+    let thrown = profile.thrown().unwrap();
+    assert_eq!((thrown.all, thrown.per_second), (9, Some(2.0)));
+    let tables = profile.event_tables();
     let rows: Vec<_> = tables.iter().flat_map(|it| it.rows.clone()).collect();
     let row = |name: &str, cells: &[u64]| (name.to_owned(), cells.to_vec());
     let expected = [
         row("a.Fault in app.Main.run", &[2]),
+        row("Native frame on stack", &[1, 30, 30]),
         row("a.Kept", &[1, 64, 7]),
         row("app.Main.run", &[5, 50, 10, 20]),
     ];

@@ -18,7 +18,6 @@ const FRAMES_MAX: usize = 64;
 
 /// Events that a recording may hold in addition to samples, and that are only counted.
 const HELD: &[&str] = &[
-    "jdk.VirtualThreadPinned",
     "profiler.LiveObject",
     "profiler.Malloc",
     "profiler.Free",

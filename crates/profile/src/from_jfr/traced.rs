@@ -4,7 +4,7 @@
 use super::waits::TimedWait;
 use crate::allocations::readable_class;
 use crate::builder::Builder;
-use crate::traced::{Traced, TracedKind};
+use crate::traced::{ThrownSum, Traced, TracedKind};
 use crate::tree::NodeId;
 use dwell_jfr::reader::Recording;
 use std::collections::BTreeMap;
@@ -30,6 +30,16 @@ dwell_jfr::told! {
     pub(super) struct ThrownCount = "jdk.ExceptionStatistics" {
         /// How many since the JVM started.
         thrown: Count "throwables";
+    }
+
+    /// A virtual thread that waited and kept its platform thread.
+    pub(super) struct Pinned = "jdk.VirtualThreadPinned" {
+        /// How long.
+        duration_ns: TickSpan "duration";
+        /// Where.
+        stack: Stack "stackTrace";
+        /// Why, in JDK 24 and later.
+        reason: Text "pinnedReason";
     }
 
     /// An object that was still there at the end of a recording.
@@ -86,8 +96,20 @@ pub(super) fn add(
         let traced = Traced::one(TracedKind::Exception, what, node);
         builder.traced.push(traced);
     }
-    let counts = recording.told::<ThrownCount>().map(|it| it.thrown);
-    builder.thrown = counts.max();
+    builder.thrown = thrown_sum(recording);
+    for event in recording.told::<Pinned>() {
+        let node = event.stack.map(|stack| node_of(builder, Some(stack), None));
+        let what = match &*event.reason {
+            "" => "pinned",
+            reason => reason,
+        };
+        let what = builder.name(what);
+        builder.traced.push(Traced {
+            duration_ns: event.duration_ns,
+            longest_ns: event.duration_ns,
+            ..Traced::one(TracedKind::Pinned, what, node)
+        });
+    }
     for event in recording.told::<OldObject>() {
         let node = event.stack.map(|stack| node_of(builder, Some(stack), None));
         let what = builder.name(&readable_class(&event.class));
@@ -99,6 +121,19 @@ pub(super) fn add(
     }
     transfers(builder, recording);
     methods(builder, recording);
+}
+
+/// The last count, and the rate from the first one to it.
+fn thrown_sum(recording: &Recording) -> Option<ThrownSum> {
+    let counts = || recording.told::<ThrownCount>();
+    let first = counts().min_by_key(|it| (it.time_ns, it.thrown))?;
+    let last = counts().max_by_key(|it| (it.time_ns, it.thrown))?;
+    let seconds = last.time_ns.saturating_sub(first.time_ns) as f64 / 1e9;
+    let thrown = last.thrown.saturating_sub(first.thrown) as f64;
+    Some(ThrownSum {
+        all: last.thrown,
+        per_second: (seconds > 0.0).then(|| thrown / seconds),
+    })
 }
 
 /// What came from and went to peers and files.
