@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jdk_21_and_later_warn_of_agents_unless_told_not_to() {
+    fn agents_are_warned_of_from_jdk_21_on_without_the_flag() {
         for (version, disabled, expected) in [
             (Some("21.0.1"), None, true),
             (Some("25-ea"), None, true),

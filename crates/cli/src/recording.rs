@@ -149,14 +149,14 @@ fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     Ok(first)
 }
 
-/// A way to pack files that this program cannot undo by itself.
+/// A kind of packed file that another program unpacks.
 struct Packing {
     /// How files begin that are packed so.
     magic: &'static [u8],
     kind: &'static str,
     /// The program that unpacks from standard input to standard output with `-dc`; empty: none.
     program: &'static str,
-    /// What unpacks such a file.
+    /// The command that unpacks such a file.
     remedy: &'static str,
 }
 

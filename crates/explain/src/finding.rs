@@ -168,7 +168,7 @@ pub struct Explanation {
     pub idle: Option<dwell_profile::Idle>,
     /// The wall time seen for endpoints, against the latencies of their requests.
     pub self_check: Option<dwell_profile::SelfCheck>,
-    /// What the recording lacks of waits; empty: nothing.
+    /// The waits that the recording lacks, in words; empty: none.
     pub waits_note: String,
     /// Whether endpoints are handlers found in stacks: the program has named none.
     pub has_derived_endpoints: bool,

@@ -137,7 +137,10 @@ impl Builder {
             }
         }
         lives.retain(|_, life| !life.waits.is_empty());
-        let scale = self.info.wall_scale(self.unit);
+        let scale = match self.unit {
+            Unit::Nanoseconds => 1,
+            Unit::Samples => self.info.counted_ns(),
+        };
         for sample in self.samples() {
             if let Some(life) = lives.get_mut(&sample.thread) {
                 let ns = sample.weight.saturating_mul(scale);

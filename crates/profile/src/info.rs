@@ -1,7 +1,6 @@
 //! A recording's data about itself: where it was made, its losses and its cost.
 
 use crate::platform::Platform;
-use crate::profile::Unit;
 
 /// The quantity that the samples of a profile measure. Only the first two are processor time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,7 +91,7 @@ pub struct Info {
     pub other_events: Vec<(String, u64)>,
     /// Other events of time or memory, which are only counted.
     pub held_events: Vec<(String, u64)>,
-    /// Data on waits that are single events and no samples of a clock; `None`: there are none.
+    /// Data on waits that are single events and no samples of a clock; `None`: no waits are.
     pub event_waits: Option<EventWaits>,
 }
 
@@ -111,18 +110,18 @@ pub struct EventWaits {
 }
 
 impl EventWaits {
-    /// What is missing, as a sentence.
+    /// The missing waits, as a sentence.
     #[must_use]
     pub fn in_words(&self) -> String {
         EventWaits::missing("Waits", self.threshold_ns)
     }
 
-    /// What is missing of the transfers of a kind.
-    pub(crate) fn missing(what: &str, threshold_ns: u64) -> String {
+    /// The same of waits of a kind.
+    pub(crate) fn missing(waits: &str, threshold_ns: u64) -> String {
         match threshold_ns {
             0 => String::new(),
             ns => format!(
-                "{what} shorter than the recorder's threshold ({} ms) are not in the file.",
+                "{waits} shorter than the recorder's threshold ({} ms) are not in the file.",
                 ns as f64 / 1e6
             ),
         }
@@ -130,12 +129,11 @@ impl EventWaits {
 }
 
 impl Info {
-    /// The wall time that a unit of a sample's weight stands for; 0: its time is not known.
-    pub(crate) fn wall_scale(&self, unit: Unit) -> u64 {
-        match (unit, self.event_waits) {
-            (Unit::Nanoseconds, _) => 1,
-            (Unit::Samples, Some(waits)) if self.measured.is_of_processors() => waits.period_ns,
-            (Unit::Samples, _) => 0,
+    /// The wall time of a sample that is only counted, in nanoseconds; 0: not known.
+    pub(crate) fn counted_ns(&self) -> u64 {
+        match self.event_waits {
+            Some(waits) if self.measured.is_of_processors() => waits.period_ns,
+            _ => 0,
         }
     }
 

@@ -159,7 +159,10 @@ impl Profile {
     /// not known. Where samples are only counted it is the time from one to the next.
     #[must_use]
     pub fn wall_scale(&self) -> u64 {
-        self.info.wall_scale(self.unit)
+        match self.unit {
+            Unit::Nanoseconds => 1,
+            Unit::Samples => self.info.counted_ns(),
+        }
     }
 
     /// Whether the wall time is that of threads at work for a request only.

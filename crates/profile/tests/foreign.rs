@@ -727,7 +727,7 @@ fn safepoints_of_the_jdk_have_their_operations() {
 }
 
 #[test]
-fn traced_events_of_the_jdk_are_summed_by_what_they_are_of() {
+fn traced_events_of_the_jdk_are_summed_by_name_and_place() {
     let mut recording = recording();
     let program = recording.samples[0].stack;
     let thrown = [

@@ -1,4 +1,4 @@
-//! What lost samples mean for tables by method, thread and place, in words.
+//! The effect of lost samples on tables by method, thread and place, in words.
 
 use dwell_profile::{Loss, Profile, Recorder};
 

@@ -149,7 +149,7 @@ export function aboutSamples(profile: Profile): Row[] {
       duration(header.wall.ns) + idleIn(header.wall),
     ]);
   if (header.waitsNote) rows.push(['Waits', plain(header.waitsNote)]);
-  const held = (header.heldEvents ?? []).map(([name, n]) => `${count(n)} ${plain(name)}`);
+  const held = (header.info.heldEvents ?? []).map(([name, n]) => `${count(n)} ${plain(name)}`);
   rows.push(['Counted events', held.join(', ')]);
   const mode = header.info.mode.replace(/,(alloc|live|lock)/g, '');
   if (header.cpuUse && ['', 'cpu', 'cpu,wall'].includes(mode)) {

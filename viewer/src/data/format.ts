@@ -58,7 +58,7 @@ export function plural(value: number, noun: string): string {
 /** What samples are of where nothing else is said. */
 export const CPU_TIME = 'CPU time';
 
-/** Threads without samples of what is measured have no rows. */
+/** Threads without samples of the measure have no rows. */
 export function withSamples(rows: number, all: number): string {
   return `${count(rows)} of ${plural(all, 'thread')} have samples`;
 }

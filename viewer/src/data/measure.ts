@@ -149,7 +149,7 @@ interface Piece {
   chosen: Uint32Array;
   duration: Float64Array;
   during: Span | null;
-  /** What the weights are multiplied by; missing: 1. */
+  /** The factor of the weights; missing: 1. */
   scale?: number;
 }
 

@@ -36,7 +36,7 @@ export interface Header {
   cpuNs: number;
   /** What the rules of `dwell explain` found, if the page was made with them. */
   findings: RawFinding[];
-  /** What lost samples mean for tables; empty or missing: none were lost. */
+  /** The effect of lost samples on tables; empty or missing: none were lost. */
   lossNote?: string;
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
@@ -44,12 +44,10 @@ export interface Header {
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
   /** The wall time of a unit of a sample's weight, in nanoseconds; missing: 1. */
   wallScale?: number;
-  /** What is not in the file of waits that are single events; empty or missing: nothing. */
+  /** The waits that the file lacks; empty or missing: none. */
   waitsNote?: string;
   /** Events of other recorders, summed up. */
   eventTables?: EventTable[];
-  /** Other events that are only counted. */
-  heldEvents?: [string, number][];
   /** What is not known of endpoints found in stacks; null or missing if the program named them. */
   endpointsNote?: string | null;
   /** Wall time seen against latencies; null or missing if there is nothing to compare. */
@@ -74,7 +72,7 @@ export interface Header {
   columns: ColumnEntry[];
 }
 
-/** Events that are no time of threads, summed up by what they are of. */
+/** Sums of events that are no time of threads. */
 export interface EventTable {
   title: string;
   note: string;
@@ -209,6 +207,8 @@ export interface Info {
   /** The beginning of the program's classes, if it comes with the platform; null or missing: not. */
   tool?: string | null;
   otherEvents: [string, number][];
+  /** Other events that are only counted. */
+  heldEvents?: [string, number][];
 }
 
 /** What the program ran on and with; empty or 0 where the recording does not say. */

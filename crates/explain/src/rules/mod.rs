@@ -91,7 +91,7 @@ fn no_wall(facts: &Facts<'_>) -> Verdict {
     Verdict::Lacks(format!("the recording has no wall time; {remedy}"))
 }
 
-/// What rules say that look for waits of which no event tells.
+/// The verdict of rules on waits for which there are no events.
 fn no_such_waits(facts: &Facts<'_>) -> Option<Verdict> {
     let has_events_only = facts.profile.info().event_waits.is_some();
     has_events_only.then(|| Verdict::lacks("the recorder has no events of such waits"))

@@ -23,9 +23,9 @@ const COUNTED_NS: u64 = 1_000_000_000;
 /// One that also waits for other things, more than this part of its time, wakes up for those, too,
 /// and does something in between: a client that asks now and then, say.
 const POLLS_ELSE: f64 = 0.002;
-/// One that polls only looks whether there is something to do: it uses so little of a processor each
-/// time that it gets one. More is work with sleeps before or after it. Samples do not show this:
-/// those of short sleeps at one place are one wait.
+/// One that polls only looks whether there is something to do: it uses so little of a processor at
+/// each turn. More is work with sleeps before or after it. Samples do not show this: those of short
+/// sleeps at one place are one wait.
 const POLLS_TURN_NS: f64 = 200_000.0;
 const MOST: usize = 3;
 

@@ -136,7 +136,7 @@ fn thrown_sum(recording: &Recording) -> Option<ThrownSum> {
     })
 }
 
-/// What came from and went to peers and files.
+/// Transfers from and to peers and files.
 fn transfers(builder: &mut Builder, recording: &Recording) {
     for wait in recording.told::<TimedWait>() {
         let (kind, what) = match (wait.peer(), &*wait.path) {

@@ -212,7 +212,7 @@ fn leave_own_time(looks: &mut [Look]) {
     }
 }
 
-/// What settings say of the events: how long waits must last to be written, and how often running
+/// The settings of the events: how long waits must last to be written, and how often running
 /// threads are sampled.
 fn event_waits(recording: &Recording) -> EventWaits {
     let mut waits = EventWaits {

@@ -67,7 +67,6 @@ pub(super) fn header(
         "wallScale": profile.wall_scale(),
         "waitsNote": profile.info().event_waits.map_or_else(String::new, |it| it.in_words()),
         "eventTables": event_tables::tables(profile),
-        "heldEvents": profile.info().held_events,
         // Wall time by endpoint against latencies; null: nothing to compare.
         "selfCheck": profile.self_check(None).map(|it| self_check::value(&it, str::to_owned)),
         "allocated": allocations::header(profile),
@@ -77,15 +76,20 @@ pub(super) fn header(
         "stretches": events::kinds(),
         "lateReasons": events::late_reasons(profile),
         "selfCost": self_cost(profile),
-        // The page compares it with all samples: in a part of a recording that would be wrong.
-        "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({
-            "userNs": cpu.user_ns,
-            "systemNs": cpu.system_ns,
-        })),
+        "cpuUse": cpu_use(profile),
         "warnings": profile.warnings(),
         "unread": profile.unread().map(crate::unread_words),
         "columns": columns,
     })
+}
+
+/// The page compares it with all samples: in a part of a recording that would be wrong.
+fn cpu_use(profile: &Profile) -> Option<Value> {
+    let cpu = profile.cpu_use().filter(|cpu| cpu.since_ns == 0)?;
+    Some(json!({
+        "userNs": cpu.user_ns,
+        "systemNs": cpu.system_ns,
+    }))
 }
 
 fn finding(finding: &Finding) -> Value {
@@ -161,6 +165,7 @@ fn info(profile: &Profile) -> Value {
         // What to do where there is no wall time; it depends on what made the recording.
         "wallRemedy": info.remedy(Lack::Wall),
         "otherEvents": info.other_events,
+        "heldEvents": info.held_events,
     })
 }
 
