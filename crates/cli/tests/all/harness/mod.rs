@@ -328,7 +328,7 @@ pub fn record_traced_by(jdk: &Jdk, place: &Place) {
     let of_version = match jdk.feature >= 25 {
         true => {
             ",jdk.JavaExceptionThrow#throttle=off,method-trace=Traced::takeLock,\
-             method-timing=Traced::fail"
+             method-timing=Traced::awaitSignal"
         }
         false => "",
     };
