@@ -15,8 +15,10 @@ const LIVELY_TICKS: u16 = 8;
 /// Parts of the budget that the census of calm and of lively threads may take.
 const CALM_PART: f64 = 0.2;
 const LIVELY_PART: f64 = 0.5;
-/// How many times that may the census of threads take that have become calm just now.
-const SETTLING: u32 = 4;
+/// For a thread that has been calm for so many ticks, about a second, the budget comes first: its
+/// blocks have at least this part of the length that the budget needs.
+const SETTLED_TICKS: u16 = 50;
+const SETTLED_PART: u32 = 4;
 /// Cost of one read before one was measured, in ns.
 const READ_NS: f64 = 60.0;
 /// Weight of the last tick's cost in the mean.
@@ -67,9 +69,12 @@ impl Pace {
         match Kind::of(calm_ticks) {
             Kind::Lively => self.lively,
             Kind::Calm => {
+                let least = match calm_ticks < SETTLED_TICKS {
+                    true => 1,
+                    false => self.calm.div_ceil(SETTLED_PART),
+                };
                 let root = u32::from(calm_ticks.isqrt());
-                root.clamp(self.calm.div_ceil(SETTLING), self.calm)
-                    .max(self.lively)
+                root.clamp(least, self.calm).max(self.lively)
             }
         }
     }
@@ -135,7 +140,7 @@ mod tests {
     #[test]
     fn block_is_at_most_the_root_of_the_calm_time() {
         let pace = steered(5, 2000, 1000);
-        let ticks = [7, 8, 400, 900, 10_000].map(|calm| pace.ticks(calm));
-        assert_eq!(ticks, [1, 8, 20, 30, 32]);
+        let ticks = [7, 8, 49, 50, 400, 900, 10_000].map(|calm| pace.ticks(calm));
+        assert_eq!(ticks, [1, 2, 7, 8, 20, 30, 32]);
     }
 }

@@ -632,7 +632,9 @@ impl<W: Clone> WallClock<W> {
 
     /// The runs that have ended, in order.
     pub fn take_ended(&mut self) -> Vec<Ended<W>> {
-        std::mem::take(&mut self.ended)
+        // As many again are likely.
+        let next = Vec::with_capacity(self.ended.len());
+        std::mem::replace(&mut self.ended, next)
     }
 
     /// A piece of the open run is reported, and the run goes on.

@@ -51,7 +51,9 @@ export function Locked({ store }: { store: Store }) {
 
 /** How waits for monitors were chosen, and how many there were. */
 function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
-  const grown = askedNs ? ` (at last; from ${duration(askedNs)} on more than wanted come)` : '';
+  const grown = askedNs
+    ? ` (threshold at the end; raised from ${duration(askedNs)} by the rate limit)`
+    : '';
   return (
     `Of monitors all waits of ${duration(intervalNs)} or longer are recorded, shorter ones by ` +
     `chance${grown}; in the whole recording there were ${plural(waits, 'wait')} of ` +
@@ -59,7 +61,7 @@ function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
   );
 }
 
-/** Who had locks of a class most of the time that others waited. */
+/** The holder of a class's locks for most of the time that others waited. */
 function owner(store: Store, thread: number, share: number): string {
   if (thread < 0) return '';
   const { names, threads } = store.profile;

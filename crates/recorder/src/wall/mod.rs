@@ -344,7 +344,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             unmounted_failed: found.failed,
             followed: self.counts.stayed,
             by_page: self.counts.by_page,
-            by_sign: self.counts.by_fingerprint,
+            by_fingerprint: self.counts.by_fingerprint,
         };
         shelf.lock().add(Note::Tick(note), 0);
     }
