@@ -59,7 +59,7 @@ impl Report<'_> {
         self.raw(&format!("Wall time of {threads} by cause{without}"));
         if let Some(waits) = profile.info().event_waits {
             self.paragraph(&format!(
-                "Waits are single events of the recorder, each as one look for 20 ms. {}",
+                "Waits are single events of the recorder; each counts as one sample per 20 ms. {}",
                 waits.in_words()
             ));
         }
