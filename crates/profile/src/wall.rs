@@ -417,6 +417,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builder::Builder;
     use crate::sample::Look;
     use crate::text_art;
 
@@ -614,6 +615,22 @@ mod tests {
         let profile = profile();
         let node = profile.samples()[0].node;
         assert_eq!(profile.place(node).as_deref(), Some("app.B.y"));
+    }
+
+    #[test]
+    fn place_in_a_tool_of_the_jdk_is_the_tools() {
+        let mut builder = text_art::builder("com.sun.tools.javac.Attr.visit\njava.util.Map.get");
+        let node = |profile: &Profile| profile.samples()[0].node;
+        let place = |builder: &Builder| {
+            let profile = builder.clone().finish();
+            profile.place(node(&profile))
+        };
+        assert_eq!(place(&builder).as_deref(), Some("java.util.Map.get"));
+        builder.info.java_arguments = "jdk.compiler/com.sun.tools.javac.Main A.java".to_owned();
+        assert_eq!(
+            place(&builder).as_deref(),
+            Some("com.sun.tools.javac.Attr.visit")
+        );
     }
 
     #[test]
