@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub credit: u32,
     /// Until which of its CPU time the thread is not sampled, after a handler that took long.
     pub spared_until_ns: u64,
+    /// The CPU time at its last signal, and at the one before.
+    pub signals_ns: (u64, u64),
 }
 
 /// Of a thread's perf event and a timer in its place.
@@ -122,6 +124,8 @@ pub struct ThreadRecord {
     next_free: AtomicU32,
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
+    /// The reason of a signal of ours that may have merged with one that was pending; 0: none.
+    pub(crate) asked: AtomicU32,
     pub(crate) exchange: Exchange,
     /// Samples by signals in a row for which none was needed.
     pub(crate) plain: AtomicU32,
@@ -328,6 +332,7 @@ impl ThreadRecord {
         self.newborn.store(registration.newborn, Ordering::Relaxed);
         self.missed.store(false, Ordering::Relaxed);
         self.missed_reason.store(0, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
         self.armed.store(false, Ordering::Relaxed);
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
