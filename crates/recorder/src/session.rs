@@ -30,10 +30,21 @@ pub struct Session<R: Runtime> {
     drainer: Option<JoinHandle<()>>,
     path: PathBuf,
     began_ns: u64,
+    /// It was to end, and its drainer still writes the rest.
+    is_ending: bool,
 }
 
 /// The drainer has this long to write the rest.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the calling thread waits for that.
+fn stop_timeout() -> Duration {
+    #[cfg(test)]
+    if let Some(timeout) = crate::testing::timeout() {
+        return timeout;
+    }
+    STOP_TIMEOUT
+}
 
 /// Where a recording goes.
 #[must_use]
@@ -56,6 +67,8 @@ impl<R: Runtime> Work<R> {
         let end_helpers = || self.helpers.end(&self.setup);
         // A panic here is a bug of ours; it must end the recording, never the process.
         let work = std::panic::AssertUnwindSafe(|| {
+            #[cfg(test)]
+            crate::testing::may_be_held();
             let inbox = Inbox {
                 orders: &self.orders,
                 limits: &self.progress.limits,
@@ -168,6 +181,7 @@ impl<R: Runtime> Session<R> {
             drainer: Some(drainer),
             path,
             began_ns,
+            is_ending: false,
         })
     }
 
@@ -191,7 +205,18 @@ impl<R: Runtime> Session<R> {
     /// Makes everything so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
-        self.orders.give(Order::FLUSH, STOP_TIMEOUT)
+        let order = match self.is_ending {
+            // Another order would take the place of this one.
+            true => Order::STOP,
+            false => Order::FLUSH,
+        };
+        self.orders.give(order, stop_timeout())
+    }
+
+    /// Whether it was to end, and its drainer still writes the rest.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// What it records, and with what it was begun.
@@ -209,7 +234,7 @@ impl<R: Runtime> Session<R> {
     #[must_use]
     pub fn change(&self, events: Events, text: &str) -> bool {
         (self.setup.switched).set(events, text, process::monotonic_ns());
-        self.orders.give(Order::RENEW, STOP_TIMEOUT)
+        self.orders.give(Order::RENEW, stop_timeout())
     }
 
     /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
@@ -224,16 +249,18 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Ends the recording; false if the rest could not be written in time.
+    /// Ends the recording; false if the rest could not be written in time. Then its drainer is at
+    /// work, and this is to be called again: no other recording may begin before it has ended.
     pub fn stop(&mut self) -> bool {
         // Before the drainer, which takes the rest.
         self.helpers.end(&self.setup);
         // The drainer may come to it late; what is sampled until then would make it later still.
         self.setup.end_sampling();
-        let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, STOP_TIMEOUT);
+        let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, stop_timeout());
         if in_time && let Some(drainer) = self.drainer.take() {
             joined::join(drainer);
         }
+        self.is_ending = !in_time;
         in_time
     }
 

@@ -47,12 +47,13 @@ impl Engine {
             self.rearm(guard, now_ns, due.wake_up_ns);
             return;
         }
-        let may_have_merged = self.merges && match sender {
-            Sender::Agent => due.points > 0,
-            Sender::Clock | Sender::SilencedEvent => {
-                period::may_have_merged(inner.period_ns, inner.signals_ns, now_ns)
-            }
-        };
+        let may_have_merged = self.merges
+            && match sender {
+                Sender::Agent => due.points > 0,
+                Sender::Clock | Sender::SilencedEvent => {
+                    period::may_have_merged(inner.period_ns, inner.signals_ns, now_ns)
+                }
+            };
         if sender == Sender::Agent && !may_have_merged {
             return; // the event is on its way to the next point as before
         }

@@ -384,6 +384,12 @@ impl Engine {
         !self.pool.has_rest()
     }
 
+    /// Gives the memory of all free slots back to the kernel: a burst may have used most of them.
+    /// For the end of a recording, as meanwhile no slot can be taken.
+    pub fn give_back_memory(&self) {
+        self.pool.give_back_memory();
+    }
+
     /// Recycles the records of ended threads, showing each before; to be called by the draining
     /// thread. What a record still carries after that is counted as lost. A record is kept until a
     /// drain that began after its end is over, so snapshots never name a recycled one. Returns how
