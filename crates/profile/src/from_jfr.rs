@@ -36,6 +36,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread}
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
+use crate::stopped::{self, Stopped};
 use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
@@ -477,6 +478,8 @@ fn add_looks<'r>(
     contexts: &mut Contexts<'r>,
     nodes: &mut StackNodes<'_>,
 ) {
+    let stopped = Stopped::of(&gaps(recording));
+    let cause_stopped = (!stopped.is_empty()).then(|| builder.cause(stopped::CAUSE));
     for sample in &recording.samples {
         let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));
@@ -510,9 +513,11 @@ fn add_looks<'r>(
             owner: wall.owner,
             owner_node,
         };
-        match sample.carrier {
-            Some(carrier) => builder.look_on(look, carrier),
-            None => builder.look(look),
+        for look in stopped.split(&look, cause_stopped) {
+            match sample.carrier {
+                Some(carrier) => builder.look_on(look, carrier),
+                None => builder.look(look),
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ mod roles;
 mod sample;
 mod self_check;
 mod spans;
+mod stopped;
 mod stops;
 mod stretches;
 mod surroundings;

@@ -14,6 +14,7 @@ use super::paused::Walking;
 use super::process_cpu::ProcessCpu;
 use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, Sampler};
+use super::stopped::StoppedTime;
 use super::threads;
 use crate::ended::Clocks;
 use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
@@ -129,6 +130,17 @@ impl<'s, R: Runtime> Writer<'s, R> {
     pub fn end_of_sampling(&mut self, walking: &Walking, clocks: &Clocks) {
         self.walking_cpu = walking.cpu();
         self.cpu_at_end = Some(clocks.split);
+    }
+
+    /// The process was stopped for this time, in which nothing could be sampled.
+    pub fn was_stopped(&mut self, time: &StoppedTime) {
+        self.chunk.event(&Event::Gap {
+            ticks: time.since_ns,
+            duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+            cause: "stopped",
+            lost_samples: 0,
+            lost_weight_ns: 0,
+        });
     }
 
     /// Writes what was sampled; `last` ends the recording.
