@@ -112,7 +112,7 @@ macro_rules! table { ($into:ident) => { $into! {
         /// Of those chosen, threads of which the kernel's page told whether they have run
         by_page: u64 = Count "byPage" "Threads Told by Page";
         /// Of those chosen, threads that have run and were told where they are by their signs
-        by_sign: u64 = Count "bySign" "Threads Told by Sign";
+        by_fingerprint: u64 = Count "byFingerprint" "Threads Known by Fingerprint";
     }
     /// Wall time of a cause since the recording began, by looks at threads that did not run
     WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {

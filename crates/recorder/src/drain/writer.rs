@@ -414,7 +414,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 unmounted_failed: tick.unmounted_failed as u64,
                 followed: tick.followed as u64,
                 by_page: u64::from(tick.by_page),
-                by_sign: tick.by_sign as u64,
+                by_fingerprint: tick.by_fingerprint as u64,
             });
         }
     }

@@ -124,7 +124,7 @@ pub struct Tick {
     /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
     pub by_page: u32,
     /// Of the chosen platform threads, those that have run and were told where they are by signs.
-    pub by_sign: usize,
+    pub by_fingerprint: usize,
 }
 
 /// All notes since the drainer took some last.

@@ -86,7 +86,7 @@ impl Progress {
                 unmounted_failed: before.unmounted_failed + tick.unmounted_failed,
                 followed: before.followed + tick.followed,
                 by_page: before.by_page.saturating_add(tick.by_page),
-                by_sign: before.by_sign + tick.by_sign,
+                by_fingerprint: before.by_fingerprint + tick.by_fingerprint,
                 ..*tick
             };
         }
