@@ -194,7 +194,7 @@ impl<'a> Evidence<'a> {
             },
             command: command.map(procfs::printable).or_else(|| main.clone()),
             main,
-            uptime_ms: uptime_ms(self.process),
+            uptime_ms: self.process.uptime_ms(),
             foreign: is_foreign(self.process),
             readable: self.readable,
         })
@@ -254,14 +254,6 @@ fn perf_data(files: &Files, maps: &[u8]) -> Option<PerfData> {
     let dir = path.parent()?.file_name()?.to_str()?;
     let bytes = files.read(&format!("/tmp/{dir}/{file}"), hsperf::SIZE_MAX as u64)?;
     hsperf::parse(&bytes)
-}
-
-/// Age of a process in milliseconds.
-pub(crate) fn uptime_ms(process: &Process) -> Option<u64> {
-    let ticks = process.start_ticks()?;
-    let started_ms = ticks.checked_mul(1000)? / rustix::param::clock_ticks_per_second().max(1);
-    let now_ms = procfs::uptime_ms(&std::fs::read("/proc/uptime").ok()?)?;
-    Some(now_ms.saturating_sub(started_ms))
 }
 
 fn is_foreign(process: &Process) -> bool {

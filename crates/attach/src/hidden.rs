@@ -6,7 +6,6 @@
 //! catches. Only reads.
 
 use crate::credentials::Credentials;
-use crate::discover::uptime_ms;
 use crate::hsperf::{self, PerfData};
 use crate::options::is_launcher;
 use crate::process::Process;
@@ -29,7 +28,7 @@ pub(crate) fn perf_data(process: &Process, status: &Status) -> Option<PerfData> 
     if !is_own || status.ns_pid != process.pid() || !status.catches_quit() {
         return None;
     }
-    let age = Duration::from_millis(uptime_ms(process)?);
+    let age = Duration::from_millis(process.uptime_ms()?);
     let started = SystemTime::now().checked_sub(age)?.checked_sub(ROUNDED)?;
     let found = find(&Root::own().ok()?, status, started);
     // Without a name for its user, HotSpot makes no such file.
@@ -89,7 +88,7 @@ pub(crate) fn in_reply(text: &str, name: &str) -> Option<PathBuf> {
     crate::procfs::mapped_file(text.as_bytes(), name).map(|mapped| mapped.path)
 }
 
-/// What a user can do about a JVM of their own that cannot be reached.
+/// Why such a process of the user's own is refused.
 pub(crate) fn advice(what: &str, reason: &dyn std::fmt::Display) -> String {
     printable(&format!(
         "{what}: {reason}; it has a capability that you do not have, and neither its name nor a \

@@ -232,7 +232,7 @@ impl Target {
     }
 }
 
-/// What shows that a process is a JVM.
+/// The evidence that a process is a JVM.
 enum Found {
     /// Its mappings, and its libjvm.
     Open(Vec<u8>, Mapped),

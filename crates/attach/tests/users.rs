@@ -253,8 +253,8 @@ fn jvm_with_a_capability_is_reached_by_its_user() {
         println!("skipped: other users cannot run this JDK");
         return;
     }
-    let more = "exec 3<&0; setpriv --reuid=4242 --regid=4242 --clear-groups --inh-caps=+net_bind_service \
-                --ambient-caps=+net_bind_service \"$@\" <&3 & wait";
+    let more = "exec 3<&0; setpriv --reuid=4242 --regid=4242 --clear-groups \
+                --inh-caps=+net_bind_service --ambient-caps=+net_bind_service \"$@\" <&3 & wait";
     let mut running = Start::new(&jdk).wrapper(&["sh", "-c", more, "sh"]).run();
     let output = as_other_user("more_capable_jvm_as_seen_by_its_user", running.pid);
     let text = String::from_utf8_lossy(&output.stdout);

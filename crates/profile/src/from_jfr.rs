@@ -36,7 +36,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread}
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
-use crate::stopped::{self, Stopped};
+use crate::stopped_times::{self, Stopped};
 use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
@@ -479,7 +479,7 @@ fn add_looks<'r>(
     nodes: &mut StackNodes<'_>,
 ) {
     let stopped = Stopped::of(&gaps(recording));
-    let cause_stopped = (!stopped.is_empty()).then(|| builder.cause(stopped::CAUSE));
+    let cause_stopped = (!stopped.is_empty()).then(|| builder.cause(stopped_times::CAUSE));
     for sample in &recording.samples {
         let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));

@@ -43,7 +43,7 @@ mod roles;
 mod sample;
 mod self_check;
 mod spans;
-mod stopped;
+mod stopped_times;
 mod stops;
 mod stretches;
 mod surroundings;

@@ -197,8 +197,8 @@ pub fn pick_signal(engine: EngineKind) -> Result<i32, Errno> {
         .ok_or(Errno(libc::EAGAIN))
 }
 
-/// Whether the kernel keeps one such signal pending for a thread, whoever sends more of them, and
-/// so all but real-time signals. Signals of timers are the exception.
+/// Whether the kernel keeps only one such signal pending for a thread. This holds for all but
+/// real-time signals, and for all senders but timers.
 #[inline]
 pub(crate) const fn merges(signal: i32) -> bool {
     const FIRST_REAL_TIME: i32 = 32;

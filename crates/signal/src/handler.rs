@@ -79,7 +79,7 @@ pub extern "C" fn dwell_queue_full_handler(
 enum Found {
     Record(&'static ThreadRecord, Reason),
     Stale,
-    /// The queue of signals is full: this one does not say who sent it.
+    /// The queue of signals is full: this one has no sender.
     Unknown,
     Foreign,
 }
@@ -158,12 +158,9 @@ fn on_signal(
         engine.counters.add(Cause::Nested, 1);
         return 0;
     };
-    let reason = match asked_now(engine, record, reason, sender) {
-        Some(reason) => reason,
-        None => {
-            engine.counters.add(Cause::Early, 1);
-            return 0;
-        }
+    let Some(reason) = asked_now(engine, record, reason, sender) else {
+        engine.counters.add(Cause::Early, 1);
+        return 0;
     };
     let running = engine.running.load(Ordering::SeqCst) && !engine.words.is_ending(&engine.live);
     if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {

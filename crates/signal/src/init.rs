@@ -120,8 +120,8 @@ fn install_handlers(
     Ok(())
 }
 
-/// If the kernel cannot queue a real-time signal for a perf event it sends SIGIO, which kills a process
-/// that does nothing about it. A process that handles or ignores SIGIO is left alone.
+/// If the kernel cannot queue a real-time signal for a perf event it sends SIGIO, which kills a
+/// process that does nothing about it. A process that handles or ignores SIGIO is left alone.
 fn guard_against_sigio(like: &KernelAction) -> Result<(), InitError> {
     let error = |e| InitError::Signal(libc::SIGIO, e);
     let before = sys::sigaction(libc::SIGIO, None).map_err(error)?;

@@ -40,7 +40,7 @@ fn check(view: &View, reason: &str, is_copied: bool) {
     assert!(without > 0, "the reason is there");
 }
 
-/// The same where all of it must have its stack.
+/// The same where every sample must have its stack.
 fn check_all_copied(view: &View) {
     let (mut all, mut with) = (0, 0);
     for sample in view.of_threads("steady-") {

@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod housekeeping;
 mod in_kernel;
 pub mod inbox;
+pub mod long_waits;
 pub mod machine;
 pub mod named;
 pub mod owners;
@@ -25,7 +26,6 @@ pub mod process_cpu;
 pub mod processors;
 pub mod sample;
 pub mod splice;
-pub mod stopped;
 pub mod stops;
 mod switching;
 pub mod threads;
@@ -97,17 +97,11 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     let mut keeper = housekeeping::Keeper::default();
     let mut flush_at = Instant::now() + FIRST_FLUSH;
     let mut paid_ns = 0;
-    let mut watch = stopped::Watch::new();
     loop {
         census.find_if_changed(setup.engine);
         let losing = mind_who_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
-        let wait = copies::in_time(setup, wait);
-        watch.waits();
-        let order = inbox.next(wait);
-        if let Some(time) = watch.has_waited(wait) {
-            writer.was_stopped(&time);
-        }
+        let order = writer.wait(inbox, copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
             inbox.orders.looked();

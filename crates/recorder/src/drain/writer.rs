@@ -9,14 +9,16 @@ use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
 use super::describe;
 use super::histogram;
+use super::inbox::Inbox;
+use super::long_waits::Waits;
 use super::machine::Machine;
 use super::paused::Walking;
 use super::process_cpu::ProcessCpu;
 use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, Sampler};
-use super::stopped::StoppedTime;
 use super::threads;
 use crate::ended::Clocks;
+use crate::orders::Order;
 use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
 use crate::record::file::RecordingFile;
 use crate::record::names::NameId;
@@ -82,6 +84,7 @@ pub struct Writer<'s, R: Runtime> {
     /// CPU time that writing looks has taken.
     pub looks_cpu_ns: u64,
     walking_cpu: Duration,
+    waits: Waits,
 }
 
 impl<'s, R: Runtime> Writer<'s, R> {
@@ -118,6 +121,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             process_cpu: ProcessCpu::default(),
             looks_cpu_ns: 0,
             walking_cpu: Duration::ZERO,
+            waits: Waits::new(),
         }
     }
 
@@ -132,15 +136,20 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.cpu_at_end = Some(clocks.split);
     }
 
-    /// The process was stopped for this time, in which nothing could be sampled.
-    pub fn was_stopped(&mut self, time: &StoppedTime) {
-        self.chunk.event(&Event::Gap {
-            ticks: time.since_ns,
-            duration_ticks: time.until_ns.saturating_sub(time.since_ns),
-            cause: "stopped",
-            lost_samples: 0,
-            lost_weight_ns: 0,
-        });
+    /// Waits for an order for at most `wait`, and writes how long the process was stopped then.
+    pub fn wait(&mut self, inbox: &Inbox<'_>, wait: Duration) -> Order {
+        self.waits.begin();
+        let order = inbox.next(wait);
+        if let Some(time) = self.waits.end(wait) {
+            self.chunk.event(&Event::Gap {
+                ticks: time.since_ns,
+                duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+                cause: "stopped",
+                lost_samples: 0,
+                lost_weight_ns: 0,
+            });
+        }
+        order
     }
 
     /// Writes what was sampled; `last` ends the recording.

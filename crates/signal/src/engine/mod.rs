@@ -385,7 +385,7 @@ impl Engine {
     }
 
     /// Gives the memory of all free slots back to the kernel: a burst may have used most of them.
-    /// For the end of a recording, as meanwhile no slot can be taken.
+    /// For the end of a recording: until it returns, no slot can be taken.
     pub fn give_back_memory(&self) {
         self.pool.give_back_memory();
     }

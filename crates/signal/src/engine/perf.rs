@@ -3,7 +3,7 @@
 //! An overflow, or a few, disable the event until the handler refreshes it: a thread that blocks
 //! the signal has few pending, not hundreds. If the kernel cannot queue the signal, a real-time
 //! signal becomes SIGIO, whose default ends the process (`handler::dwell_queue_full_handler`), and
-//! any other one arrives without saying who sent it.
+//! any other one arrives without its sender.
 
 use crate::plan::GAP_MIN_NS;
 use crate::slots::KERNEL_FRAMES_MAX;

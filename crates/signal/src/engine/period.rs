@@ -57,9 +57,9 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
     Some(gap_ns)
 }
 
-/// Whether an event may have gone off more often than its thread had signals: one that is sent while
-/// another one is pending is lost. `last_ns`, `before_ns`: CPU time at the thread's last signal and
-/// at the one before. In the time from one to the other, or since, there is room for two.
+/// Whether an event may have gone off more often than its thread had signals: a signal that is sent
+/// while another one is pending is lost. `last_ns`, `before_ns`: CPU time at the thread's last
+/// signal and at the one before. From one to the other, or since then, there was room for two.
 #[inline]
 #[must_use]
 pub const fn may_have_merged(

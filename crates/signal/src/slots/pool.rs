@@ -308,7 +308,7 @@ impl SlotPool {
     }
 
     /// Gives the pages of free slots back to the kernel, but for those with headers: late threads
-    /// may look at these. Not in a handler.
+    /// may read these. Not in a handler.
     pub(crate) fn give_back_memory(&self) {
         for class in &self.classes {
             // In this order the slots used last will be used first again.

@@ -1,5 +1,5 @@
-//! Times in which the whole process was stopped: what threads waited for then is not why they did
-//! not go on. Pure.
+//! Times in which the whole process was stopped: threads went on after none of their waits then.
+//! Pure.
 
 use crate::info::Gap;
 use crate::sample::{CauseId, Look};

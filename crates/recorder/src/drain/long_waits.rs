@@ -1,9 +1,9 @@
 //! Finds the times in which the whole process was stopped: by SIGSTOP, a debugger, or the freezer
 //! of a control group.
 //!
-//! The drainer waits for a short time again and again. If such a wait was much longer than asked
-//! for, although the drainer did not wait for a processor, and the process has used next to no CPU
-//! time meanwhile, then nothing ran because nothing was let run.
+//! The drainer waits for a short time again and again. Such a wait can last much longer than the
+//! drainer asked for. If the drainer did not wait for a processor, and the process used next to no
+//! CPU time, then the process was stopped.
 
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
@@ -48,17 +48,17 @@ fn between(before: &Moment, wait_ns: u64, after: &Moment) -> Option<StoppedTime>
     is_stopped.then_some(StoppedTime { since_ns, until_ns })
 }
 
-/// Watches the waits of the thread that made it.
-pub struct Watch {
+/// The waits of the thread that made it.
+pub struct Waits {
     files: TaskFiles,
     tid: i32,
     before: Option<Moment>,
 }
 
-impl Watch {
+impl Waits {
     /// For the calling thread.
-    pub fn new() -> Watch {
-        Watch {
+    pub fn new() -> Waits {
+        Waits {
             files: TaskFiles::open(),
             tid: process::own_tid(),
             before: None,
@@ -78,15 +78,15 @@ impl Watch {
     }
 
     /// A wait begins.
-    pub fn waits(&mut self) {
+    pub fn begin(&mut self) {
         self.before = self.now();
     }
 
     /// It is over; it was to last `wait`.
-    pub fn has_waited(&mut self, wait: Duration) -> Option<StoppedTime> {
+    pub fn end(&mut self, wait: Duration) -> Option<StoppedTime> {
         let before = self.before.take()?;
         let wait_ns = u64::try_from(wait.as_nanos()).ok()?;
-        // Not worth a look at files.
+        // Usually no file needs to be read.
         let late_ns = process::monotonic_ns().saturating_sub(before.now_ns);
         (late_ns.saturating_sub(wait_ns) >= LATE_MIN_NS).then_some(())?;
         between(&before, wait_ns, &self.now()?)
@@ -136,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn watch_finds_nothing_where_the_wait_was_as_asked() {
-        let mut watch = Watch::new();
-        assert_eq!(watch.has_waited(Duration::ZERO), None, "nothing has begun");
-        watch.waits();
-        assert_eq!(watch.has_waited(Duration::from_secs(600)), None);
+    fn waits_find_nothing_where_the_wait_was_as_asked() {
+        let mut waits = Waits::new();
+        assert_eq!(waits.end(Duration::ZERO), None, "nothing has begun");
+        waits.begin();
+        assert_eq!(waits.end(Duration::from_secs(600)), None);
         assert_eq!(delayed_ns("1 22 3\n"), Some(22));
         assert_eq!(delayed_ns("1\n"), None);
     }
