@@ -56,8 +56,8 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// For the calling thread.
-    pub fn new() -> Waits {
+    /// No wait has begun yet.
+    pub fn of_this_thread() -> Waits {
         Waits {
             files: TaskFiles::open(),
             tid: process::own_tid(),
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn waits_find_nothing_where_the_wait_was_as_asked() {
-        let mut waits = Waits::new();
+        let mut waits = Waits::of_this_thread();
         assert_eq!(waits.end(Duration::ZERO), None, "nothing has begun");
         waits.begin();
         assert_eq!(waits.end(Duration::from_secs(600)), None);

@@ -121,7 +121,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             process_cpu: ProcessCpu::default(),
             looks_cpu_ns: 0,
             walking_cpu: Duration::ZERO,
-            waits: Waits::new(),
+            waits: Waits::of_this_thread(),
         }
     }
 
