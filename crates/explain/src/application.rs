@@ -6,7 +6,7 @@ use crate::stacks::is_of_framework;
 use dwell_profile::{NameId, Profile, is_of_platform};
 use std::collections::BTreeSet;
 
-/// Libraries that programs call, besides frameworks, by the beginnings of their packages.
+/// Libraries that programs call, in addition to frameworks, by the beginnings of their packages.
 const LIBRARIES: &[&str] = &[
     "ch.qos.",
     "clojure.",
@@ -67,7 +67,7 @@ const OWNERS: [&str; 8] = [
     "org.codehaus.",
 ];
 
-/// What is known of the application.
+/// Known facts about the application.
 struct Application {
     /// The beginning of its packages; empty: its classes have none.
     package: Option<String>,
@@ -75,11 +75,17 @@ struct Application {
     libraries: Vec<NameId>,
 }
 
-/// For each method whether its class is the application's own.
+/// By method: whether its class belongs to the application.
 #[must_use]
 pub fn own_methods(profile: &Profile) -> Vec<bool> {
     let names = profile.names();
     let classes = || profile.methods().iter().map(|it| names.text(it.class));
+    if let Some(tool) = profile.tool() {
+        let of: Vec<bool> = classes().map(|class| class.starts_with(&tool)).collect();
+        if of.contains(&true) {
+            return of;
+        }
+    }
     if let Some(application) = application(profile) {
         let of = profile.methods().iter().map(|method| {
             let class = names.text(method.class);
@@ -117,7 +123,7 @@ fn application(profile: &Profile) -> Option<Application> {
     let names = profile.names();
     if main.ends_with(".jar") {
         let file = main.rsplit('/').next().unwrap_or(main);
-        // Of a jar with jars in it the classes are in a folder of it.
+        // In a jar with nested jars, the classes are in a folder of it.
         let is_of_jar = |library: &NameId| {
             let rest = names.text(*library).strip_prefix(file);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("!/"))
@@ -145,7 +151,7 @@ fn application(profile: &Profile) -> Option<Application> {
     })
 }
 
-/// What packages of one project begin with.
+/// The common beginning of a project's packages.
 fn beginning(class: &str) -> String {
     let package = class.rsplit_once('.').map_or("", |(package, _)| package);
     let words = match OWNERS.iter().any(|owner| class.starts_with(owner)) {
@@ -198,6 +204,17 @@ mod tests {
         assert_eq!(own("com.acme.shop.Main --port 80", &classes), expected);
         let of_jar = ["com.acme.shop.Main", "net.other.Tool"];
         assert_eq!(own("/opt/x/shop.jar", &classes), of_jar);
+    }
+
+    #[test]
+    fn own_classes_of_a_tool_of_the_jdk_are_the_tools() {
+        let classes = [
+            ("com.sun.tools.javac.comp.Attr", "jdk.compiler"),
+            ("com.sun.net.httpserver.HttpServer", "jdk.httpserver"),
+            ("java.util.HashMap", "java.base"),
+        ];
+        let main = "jdk.compiler/com.sun.tools.javac.Main -d out A.java";
+        assert_eq!(own(main, &classes), ["com.sun.tools.javac.comp.Attr"]);
     }
 
     #[test]

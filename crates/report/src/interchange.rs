@@ -1,12 +1,13 @@
 //! Recordings for other tools: JFR with the events and fields alone that they know.
 //!
-//! Our own recordings have more: what a sample stands for, what a thread waited for, what it worked
-//! for. Readers that do not ask the metadata for fields cannot read them, and tools that count
-//! samples take each for as much as the next. So samples are drawn anew, by points at equal
-//! distances of the measured time, the first at a random place: a sample that stands for two and a
-//! half intervals has two or three points, and every sum of points is unbiased.
+//! Our own recordings have more: weights, causes and contexts of samples. Readers that do not use
+//! the metadata cannot read these fields, and tools that count samples give all of them the same
+//! weight. Therefore samples are drawn again, by points at equal distances of the measured time,
+//! the first at a random place. A sample that stands for 2.5 intervals gets two or three points,
+//! and every sum of points is unbiased.
 //!
-//! What other tools have no event for is left out: causes, owners, requests, safepoints.
+//! Causes, owners, requests and safepoints are left out, because other tools have no events for
+//! them.
 
 use dwell_jfr::writer::{
     self as written, AllocationSample, ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event,
@@ -22,17 +23,17 @@ use std::io::{self, Write};
 
 /// Ticks are nanoseconds.
 const TICKS_PER_SECOND: u64 = 1_000_000_000;
-/// A chunk ends when its events and constants take so much memory.
+/// A chunk ends when its events and constants take this amount of memory.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 /// How often that is asked, in events.
 const ASKED_EVENTS: u32 = 4096;
-/// No recording has samples that are closer; of one that says nothing there would be too many.
+/// Least interval: no recording has a shorter one, and a wrong value would create too many points.
 const INTERVAL_MIN_NS: u64 = 10_000;
-/// So many points of one sample at most: more would be an error in the recording.
+/// Maximum number of points of one sample: more would be an error in the recording.
 const POINTS_MAX: u64 = 1_000_000;
 /// A wait has an event for each second: tools that show time take an event for an instant.
 const PIECE_NS: u64 = 1_000_000_000;
-/// Of longer waits the pieces are longer, so that there are no more of one wait.
+/// Maximum number of pieces of one wait; longer waits get longer pieces.
 const PIECES_MAX: u64 = 1_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
@@ -46,8 +47,9 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     let start_ns = profile.info().start_ns;
     let mut file = File::begin(profile, start_ns);
     file.settings();
-    // Of both times, as there are tools that know one distance only.
-    let [mut cpu, mut clock] = [0, 1].map(|seed| Points::new(file.distance, start_ns ^ seed));
+    // Equal for both times, as there are tools that know one distance only.
+    let mut cpu = Points::new(file.distance, start_ns);
+    let mut clock = Points::new(file.wall_distance, start_ns ^ 1);
     // One kind after the other, wall time last: a reader that many use (Grafana's jfr-parser,
     // pprof 0.0.4) takes the number of points of an event for that of all which follow.
     for sample in profile.samples() {
@@ -75,8 +77,8 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     file.flush(out)
 }
 
-/// What samples are of, as async-profiler's setting has it; `None` for those of the JDK's recorder,
-/// which has none.
+/// The sampled event in the form of async-profiler's setting. `None` for samples of the JDK's
+/// recorder, which has no such setting.
 fn event(profile: &Profile) -> Option<String> {
     match (&profile.info().measured, profile.unit()) {
         (Measured::CpuTime, _) => Some("cpu".to_owned()),
@@ -91,7 +93,7 @@ fn event(profile: &Profile) -> Option<String> {
 /// Points at equal distances.
 struct Points {
     distance: u64,
-    /// What is left of the distance to the next point.
+    /// Remaining distance to the next point.
     rest: u64,
 }
 
@@ -126,6 +128,8 @@ struct File<'p> {
     start_ns: u64,
     /// Of two points, in the unit of the recording's weights.
     distance: u64,
+    /// The same of wall time, in nanoseconds.
+    wall_distance: u64,
     /// Stacks of this chunk.
     stacks: HashMap<(NodeId, bool), StackId>,
     frames: Vec<FrameRef>,
@@ -137,14 +141,18 @@ struct File<'p> {
 impl<'p> File<'p> {
     fn begin(profile: &'p Profile, start_ns: u64) -> File<'p> {
         let info = profile.info();
+        let period_ns = info.event_waits.map_or(0, |waits| waits.period_ns);
+        let interval_ns = info.interval_ns.max(INTERVAL_MIN_NS);
+        let (distance, wall_distance) = match profile.unit() {
+            Unit::Nanoseconds => (interval_ns, interval_ns),
+            Unit::Samples => (1, interval_ns.max(period_ns)),
+        };
         File {
             profile,
             chunk: ChunkWriter::plain(clock(start_ns)),
             start_ns,
-            distance: match profile.unit() {
-                Unit::Nanoseconds => info.interval_ns.max(INTERVAL_MIN_NS),
-                Unit::Samples => 1,
-            },
+            distance,
+            wall_distance,
             stacks: HashMap::new(),
             frames: Vec::new(),
             last_ns: start_ns,
@@ -152,7 +160,7 @@ impl<'p> File<'p> {
         }
     }
 
-    /// What was recorded, as the JDK and async-profiler say it.
+    /// Settings of the recording, in the form of the JDK and async-profiler.
     fn settings(&mut self) {
         let (ticks, info) = (self.ticks(self.start_ns), self.profile.info());
         self.chunk.event(&Event::JvmInformation {
@@ -165,14 +173,14 @@ impl<'p> File<'p> {
             jvm_start_epoch_ms: info.jvm_start_ns / 1_000_000,
             pid: info.pid.unsigned_abs(),
         });
-        // It says who wrote it: what settings mean depends on that.
+        // The producer, because the meaning of settings depends on it.
         let mut settings = vec![("producer", "dwell convert".to_owned())];
         settings.extend(event(self.profile).map(|event| ("event", event)));
         if self.profile.unit() == Unit::Nanoseconds {
             settings.push(("interval", self.distance.to_string()));
         }
         if self.profile.has_wall() {
-            settings.push(("wall", self.distance.to_string()));
+            settings.push(("wall", self.wall_distance.to_string()));
         }
         for (name, value) in &settings {
             self.chunk.event(&Event::ActiveSetting {
@@ -184,8 +192,8 @@ impl<'p> File<'p> {
         }
     }
 
-    /// CPU time, or what else samples measure: an event for each point. Those of a wall clock are
-    /// in the wall time, where there is that.
+    /// CPU time, or the other measure of the samples: one event for each point. Samples of a wall
+    /// clock are in the wall time, if it is present.
     fn ran(&mut self, sample: &dwell_profile::Sample, points: &mut Points) {
         let is_wall = self.profile.info().measured == Measured::Wall;
         if is_wall && self.profile.has_wall() {
@@ -275,7 +283,7 @@ impl<'p> File<'p> {
 
     fn object(&mut self, it: &Allocation) -> AllocationSample<'static> {
         let profile = self.profile;
-        // Innermost is a frame for the class, which the event has by itself.
+        // The innermost frame stands for the class, which the event has in a field.
         let node = profile.tree().parent(it.node);
         let class = internal_class(profile.names().text(it.class));
         AllocationSample {
@@ -397,7 +405,7 @@ fn clock(start_ns: u64) -> ChunkClock {
     }
 }
 
-/// What other tools call it; of what they have no word for they are told that it does not run.
+/// The state that other tools know. Causes without one become a state that does not run.
 fn state(cause: &str) -> ThreadState {
     match cause {
         RUNNING | "runnable" | "throttled" => ThreadState::Runnable,
@@ -618,7 +626,34 @@ mod tests {
     }
 
     #[test]
-    fn what_samples_measure_is_the_same_in_a_converted_file() {
+    fn waits_of_counted_samples_have_points_of_the_period() {
+        let mut builder = dwell_profile::text_art::builder("weight: 1 1\na.A.x a.A.y");
+        builder.unit = Unit::Samples;
+        builder.info.measured = Measured::Java;
+        builder.info.start_ns = START_NS;
+        builder.info.event_waits = Some(dwell_profile::EventWaits {
+            threshold_ns: 0,
+            sockets_ns: 0,
+            files_ns: 0,
+            period_ns: 10 * MS,
+        });
+        let cause = builder.cause("sleep");
+        builder.look(dwell_profile::Look {
+            time_ns: START_NS,
+            duration_ns: 100 * MS,
+            cause,
+            weight_ns: 100 * MS,
+            count: 5,
+            ..dwell_profile::Look::default()
+        });
+        let theirs = theirs(&builder.finish());
+        let points = theirs.walls.iter().map(|wall| wall.count);
+        // 100 ms of waiting, and two samples of 10 ms each.
+        assert_eq!(points.sum::<u64>(), 12);
+    }
+
+    #[test]
+    fn converted_file_keeps_the_measure_of_samples() {
         let event = || Measured::Event("page-faults".to_owned());
         for (measured, unit, expected) in [
             (Measured::Java, Unit::Samples, Measured::Java),
@@ -648,7 +683,7 @@ mod tests {
         let class = Some("[Ljava.lang.String;");
         assert_eq!(waits[0].text("monitorClass"), class);
         assert_eq!(waits[0].get("weight"), None);
-        // The other one was never looked at by a collection.
+        // The other object is not yet seen by a GC.
         let live: Vec<_> = theirs.events_named("profiler.LiveObject").collect();
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].int("allocationSize"), Some(10_000));

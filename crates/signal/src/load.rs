@@ -1,15 +1,15 @@
 //! Loads that cannot crash: [`Live`], the process's own memory as a [`Memory`].
 //!
 //! A load is one instruction whose address the fault handler knows (see [`crate::fault`]). Reads
-//! that succeed cost a call and a load; reads that fail cost a signal (10 to 20 us), so callers
-//! should not make a habit of them.
+//! that succeed cost a call and a load. Reads that fail cost a signal (10 to 20 us), so callers
+//! should avoid them.
 
 use crate::sys::Errno;
 use crate::{arch, fault};
 use dwell_walker::{Fault, Memory};
 
-/// This process's memory. Having one proves that the fault handler is installed. Threads that
-/// block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
+/// This process's memory. A value of this type proves that the fault handler is installed. Threads
+/// that block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Live(());
 
@@ -21,7 +21,7 @@ impl Live {
         fault::is_installed().then_some(Live(()))
     }
 
-    /// The process's memory; installs the fault handler if that has not been done.
+    /// The process's memory; installs the fault handler unless that has been done.
     ///
     /// # Errors
     /// See [`fault::install_fault_handler`].
@@ -30,10 +30,10 @@ impl Live {
         Ok(Live(()))
     }
 
-    /// Copies `len` bytes from `src` to `dst`; returns how many came over before a fault.
+    /// Copies `len` bytes from `src` to `dst`; returns how many were copied before a fault.
     ///
     /// # Safety
-    /// `dst` must be valid for writes of `len` bytes that nobody else accesses meanwhile.
+    /// `dst` must be valid for writes of `len` bytes that no other code accesses during the call.
     #[inline]
     pub unsafe fn copy(self, dst: *mut u8, src: u64, len: usize) -> usize {
         // SAFETY: the destination is the caller's promise; a source that faults ends the copy,

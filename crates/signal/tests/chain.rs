@@ -1,5 +1,5 @@
-//! Faults that are not ours reach whoever handled them before, exactly as without us. Each case is
-//! run in a process of its own (a forked child), because handlers belong to the process.
+//! Faults that are not ours reach the earlier handler, exactly as without us. Each case is run in
+//! a process of its own (a forked child), because handlers belong to the process.
 
 use dwell_signal::fault::{install_fault_handler, is_first_in_chain, reinstall_if_replaced};
 use dwell_signal::{Live, sys};
@@ -97,7 +97,7 @@ fn fault_at(addr: u64) {
 
 fn unreadable() -> u64 {
     let page = sys::map_zeroed(4096).unwrap();
-    // SAFETY: a page nobody else knows of.
+    // SAFETY: a page that no other code knows.
     unsafe { libc::mprotect(page.cast(), 4096, libc::PROT_NONE) };
     page as u64
 }
@@ -193,7 +193,7 @@ fn a_handler_for_one_time_is_called_one_time() {
     assert_eq!(in_child(child), -libc::SIGSEGV);
 }
 
-/// Calls on what was there before it, as a good citizen does.
+/// Calls the handler that was there before it, as a well-behaved library does.
 unsafe extern "C" fn citizen(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     CALLS.fetch_add(100, Ordering::Relaxed);
     demand(CALLS.load(Ordering::Relaxed) < 1000, 77); // else we are in a circle
@@ -239,7 +239,7 @@ fn stepping_in_front_again_makes_no_circle() {
 }
 
 #[test]
-fn who_never_stops_replacing_us_wins() {
+fn handler_that_always_replaces_ours_wins() {
     let result = in_child(|| {
         install_fault_handler().unwrap();
         for round in 0..2 {

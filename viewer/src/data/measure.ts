@@ -5,9 +5,9 @@ import type { Header, Profile, Samples, Span } from './profile';
 import { partIn, shareIn } from './window';
 
 /**
- * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
- * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
- * the bytes that were allocated, or are still there; or the time in locks, of monitors by events.
+ * CPU time, all wall time, all waits, or waits for one cause; the stacks of lock holders by the
+ * time of the waits, or of late threads by the delay. Otherwise allocated bytes, live bytes, or the
+ * time in locks, of monitors by events.
  */
 export type Time =
   'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'live' | 'locks' | { cause: string };
@@ -20,7 +20,7 @@ export interface Measure {
 
 export const CPU: Measure = { time: 'cpu', endpoint: null };
 
-/** Which part of what is measured is looked at. */
+/** The selected part of a measure. */
 export interface Part {
   /** Whether time in which threads had nothing to do counts, too. */
   idle: boolean;
@@ -79,7 +79,9 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'cpu' && endpoint === null && part.during === null && part.request === 0) {
     return profile;
   }
-  if (time === 'late') return { ...profile, samples: lateSamples(profile, part) };
+  if (time === 'late') {
+    return { ...profile, header: inTime(profile.header), samples: lateSamples(profile, part) };
+  }
   const { wall, allocations } = profile;
   const number = endpointNumber(profile.header, endpoint);
   const wanted = (of: Samples) => (i: number) =>
@@ -95,7 +97,7 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'live' && profile.alive) {
     const { samples: of, collections } = profile.alive;
     const isWanted = wanted(of);
-    // What no collection has looked at is no news.
+    // Objects not yet seen by a GC do not count.
     const survived = (i: number) => collections[i]! > 0 && isWanted(i);
     pieces.push(piece(of, survived, NO_TIME, part.during));
     const header = { ...profile.header, unit: 'bytes' as const };
@@ -104,14 +106,15 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'locks' && profile.locks) {
     const { samples: of, duration } = profile.locks;
     pieces.push(piece(of, wanted(of), duration, part.during));
-    return { ...profile, samples: together(pieces) };
+    return { ...profile, header: inTime(profile.header), samples: together(pieces) };
   }
   const { samples } = profile;
   const isSample = wanted(samples);
   if (time === 'cpu') pieces.push(piece(samples, isSample, NO_TIME, part.during));
   if (time === 'wall' && wall) {
     const ran = (i: number) => wall.running[i] === 1 && isSample(i);
-    pieces.push(piece(samples, ran, NO_TIME, part.during));
+    const scale = profile.header.wallScale ?? 1;
+    pieces.push({ ...piece(samples, ran, NO_TIME, part.during), scale });
   }
   if (time !== 'cpu' && wall) {
     const { looks } = wall;
@@ -128,7 +131,13 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   }
   const all = together(pieces);
   if (time === 'owners' && wall) toOwners(all, pieces, wall);
-  return { ...profile, samples: all };
+  if (time === 'cpu') return { ...profile, samples: all };
+  return { ...profile, header: inTime(profile.header), samples: all };
+}
+
+/** The header of a measure of time: samples may only be counted, waits never are. */
+function inTime(header: Header): Header {
+  return header.unit === 'ns' ? header : { ...header, unit: 'ns' };
 }
 
 /** Durations of events that have none. */
@@ -140,6 +149,8 @@ interface Piece {
   chosen: Uint32Array;
   duration: Float64Array;
   during: Span | null;
+  /** The factor of the weights; missing: 1. */
+  scale?: number;
 }
 
 function piece(
@@ -177,10 +188,13 @@ function together(pieces: Piece[]): Samples {
   const all = noSamples(size);
   const columns = Object.keys(all) as (keyof Samples)[];
   let start = 0;
-  for (const { of, chosen, duration, during } of pieces) {
+  for (const { of, chosen, duration, during, scale } of pieces) {
     for (const column of columns) {
       const [to, from] = [all[column], of[column]];
       for (let at = 0; at < chosen.length; at++) to[start + at] = from[chosen[at]!]!;
+    }
+    if (scale !== undefined && scale !== 1) {
+      for (let at = 0; at < chosen.length; at++) all.weight[start + at]! *= scale;
     }
     if (during) {
       for (let at = 0; at < chosen.length; at++) {
@@ -198,11 +212,11 @@ function toPart(all: Samples, at: number, duration: number, during: Span): void 
   const time = all.time[at]!;
   all.weight[at] = partIn(all.weight[at]!, time, duration, during);
   all.count[at] = partIn(all.count[at]!, time, duration, during);
-  // As certain as one choice at least: what divides by them has no part of one.
+  // At least as certain as one choice, because it is a divisor.
   all.choices[at] = Math.max(1, partIn(all.choices[at]!, time, duration, during));
 }
 
-/** Puts the owners and their stacks in the place of those who waited. */
+/** Replaces waiting threads and their stacks by the holders and theirs. */
 function toOwners(all: Samples, pieces: Piece[], wall: NonNullable<Profile['wall']>): void {
   let at = 0;
   for (const { chosen } of pieces) {

@@ -66,17 +66,18 @@ export function commonOf({ nodes }: Profile, ends: readonly number[]): number {
 }
 
 /**
- * The innermost frame of the program: the first managed method that is not the runtime's, or, if there is
- * none, the first Java method, or the first frame. As a node; 0: the stack is empty.
+ * The innermost frame of the program: the first managed method outside of the runtime, else the
+ * first Java method, else the first frame. As a node; 0: the stack is empty.
  */
 export function placeOf(profile: Profile, node: number): number {
   const { nodes, frames, methods, names } = profile;
+  const { tool } = profile.header.info;
   let first = 0;
   for (let at = node; at !== 0; at = nodes.parent[at]!) {
     const frame = nodes.frame[at]!;
     if (frames.kind[frame]! >= JAVA_KINDS) continue;
     const className = names.text(methods.class[frames.method[frame]!]!);
-    if (!OF_PLATFORM.test(className)) return at;
+    if (!OF_PLATFORM.test(className) || (tool && className.startsWith(tool))) return at;
     first ||= at;
   }
   return first || node;

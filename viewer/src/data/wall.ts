@@ -11,7 +11,7 @@ export interface WallFilter extends Part {
   endpoint: string | null;
 }
 
-/** What looks and samples say a thread did: number 0 is running, the others are the header's. */
+/** Causes of looks and samples: number 0 is running, the others are in the header. */
 export function causesOf(profile: Profile): string[] {
   return ['running', ...profile.header.waits];
 }
@@ -41,6 +41,7 @@ export function eachWall(
     of: Samples,
     isLook: boolean,
     duration: Float64Array | null,
+    scale: number,
     cause: (i: number) => number,
   ) => {
     const entry: Entry = { cause: 0, of, i: 0, isLook, weight: 0 };
@@ -53,14 +54,15 @@ export function eachWall(
       if (number < 0 || shareIn(time, length, during) <= 0) continue;
       entry.cause = number;
       entry.i = i;
-      entry.weight = partIn(of.weight[i]!, time, length, during);
+      entry.weight = partIn(of.weight[i]! * scale, time, length, during);
       visit(entry);
     }
   };
   const { running, looks } = wall;
-  go(samples, false, null, (i) => (running[i] === 1 ? 0 : -1));
+  const scale = profile.header.wallScale ?? 1;
+  go(samples, false, null, scale, (i) => (running[i] === 1 ? 0 : -1));
   const idle = filter.idle ? -1 : idleNumber(profile.header);
-  go(looks, true, wall.duration, (i) => (looks.wait[i] === idle ? -1 : looks.wait[i]!));
+  go(looks, true, wall.duration, 1, (i) => (looks.wait[i] === idle ? -1 : looks.wait[i]!));
 }
 
 /** How much of the wall time was idle, and of how many threads. */
@@ -71,7 +73,7 @@ export interface Idle {
   allThreads: number;
 }
 
-/** The idle part of the wall time that counts, were idle time to count; null: there is none. */
+/** Idle part of the wall time if idle time were included; null: there is no idle time. */
 export function idleOf(profile: Profile, filter: WallFilter): Idle | null {
   const number = idleNumber(profile.header);
   if (number < 0) return null;
@@ -159,7 +161,7 @@ export function wholeSpan(profile: Profile): Span {
   return { from: 0, to: Math.max(1, to) };
 }
 
-/** What was seen is drawn no farther from where it was seen. */
+/** Maximum distance from a sample at which it is drawn. */
 const BLUR_MAX_NS = 1e9;
 
 /**
@@ -227,8 +229,8 @@ export function throttledStrip(profile: Profile, bins: number): Strip {
 }
 
 /**
- * Time in which all threads stood still: for what is told as stretches, by kind; on the way to
- * safepoints, and in them.
+ * Time in which all threads were stopped: by kind of stretch, on the way to safepoints, and in
+ * safepoints.
  */
 export function stopStrip(profile: Profile, bins: number): Strip {
   const told = profile.stretches.filter(({ kind }) => kind.allStand);

@@ -1,5 +1,5 @@
-// What all views are made of: endpoint, threads, a part of the time, one request.
-import { duration, percent } from '../data/format';
+// Filters of all views: endpoint, threads, time range, one request.
+import { duration, percent, withSamples } from '../data/format';
 import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
@@ -32,7 +32,7 @@ function IdleTime({ store }: { store: Store }) {
     <button
       type="button"
       aria-pressed="true"
-      title="Wall time in which threads had nothing to do, too: click to leave it out (a)"
+      title="Idle time is included: click to exclude it (a)"
       onClick={() => (store.idle.value = false)}
     >
       Idle ✕
@@ -66,6 +66,7 @@ function Endpoints({ store }: { store: Store }) {
 
 function Threads({ store }: { store: Store }) {
   const { threads, pools } = store.threadRows.value;
+  const number = store.profile.threads.name.length;
   const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
   const choice = store.choice.value;
   const value = {
@@ -88,6 +89,7 @@ function Threads({ store }: { store: Store }) {
   return (
     <select
       aria-label="Threads"
+      title={withSamples(threads.length, number)}
       value={value}
       onChange={(event) => {
         const { value: chosen } = event.currentTarget;
@@ -97,7 +99,7 @@ function Threads({ store }: { store: Store }) {
         } else choose(chosen);
       }}
     >
-      <option value="">All threads ({threads.length})</option>
+      <option value="">All threads ({number})</option>
       {pools.length > 0 && (
         <optgroup label="Pools">
           {pools.map((row) => (
@@ -151,7 +153,7 @@ function During({ store }: { store: Store }) {
       {during && (
         <button
           type="button"
-          title="All of the recording (Backspace)"
+          title="Full recording (Backspace)"
           onClick={() => (store.during.value = null)}
         >
           Full recording
@@ -173,7 +175,7 @@ function OneRequest({ store }: { store: Store }) {
     <button
       type="button"
       aria-pressed="true"
-      title="Only what was done for this request: click to have all again"
+      title="Only this request: click to show all requests"
       onClick={() => (store.onlyRequest.value = false)}
     >
       Request of {duration(span.to - span.from)} at {duration(span.from)} ✕

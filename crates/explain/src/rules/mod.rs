@@ -1,4 +1,5 @@
-//! The rules, one a file: each looks at [`Facts`] and says what it found, or what it lacks.
+//! The rules, one in each file. A rule reads [`Facts`] and returns findings, or the data that it
+//! lacks.
 
 mod allocation_stalls;
 mod amid_work;
@@ -38,7 +39,7 @@ use dwell_profile::Lack;
 pub(crate) struct Rule {
     /// Its name in files and reports.
     pub(crate) name: &'static str,
-    /// What it finds.
+    /// Returns its findings.
     pub(crate) check: fn(&Facts<'_>) -> Verdict,
 }
 
@@ -85,19 +86,25 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|rule| rule.name).collect()
 }
 
-/// What rules on wall time say of a recording without it.
+/// Verdict of rules on wall time without wall time.
 fn no_wall(facts: &Facts<'_>) -> Verdict {
     let remedy = facts.profile.info().remedy(Lack::Wall);
     Verdict::Lacks(format!("the recording has no wall time; {remedy}"))
 }
 
-/// What rules on safepoints say of a recording without any.
+/// The verdict of rules on waits for which there are no events.
+fn no_such_waits(facts: &Facts<'_>) -> Option<Verdict> {
+    let has_events_only = facts.profile.info().event_waits.is_some();
+    has_events_only.then(|| Verdict::lacks("the recorder has no events of such waits"))
+}
+
+/// Verdict of rules on safepoints without safepoints.
 fn no_safepoints(facts: &Facts<'_>) -> Verdict {
     let remedy = facts.profile.info().remedy(Lack::Safepoints);
     Verdict::Lacks(format!("the recording has no safepoints; {remedy}"))
 }
 
-/// What rules on CPU time say of a recording without it.
+/// Verdict of rules on CPU time without CPU time.
 fn no_cpu(facts: &Facts<'_>) -> Verdict {
     let of = match facts.profile.samples().is_empty() {
         true => String::new(),
@@ -109,13 +116,38 @@ fn no_cpu(facts: &Facts<'_>) -> Verdict {
     })
 }
 
-/// What rules say that look for time of the JVM itself, of a recording that may not have it.
-const NOT_SEEN: &str = "the recording was not made by dwell: what the JVM itself does may not be \
-                        among its samples";
+/// Answer of rules on the JVM's own time if a foreign recording may lack that time.
+const NOT_SEEN: &str = "the recording was not made by dwell: it may lack samples of the JVM's own \
+ work";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::art::Art;
+    use dwell_profile::EventWaits;
+
+    #[test]
+    fn rules_on_waits_without_events_lack_them() {
+        let mut art = Art::default();
+        art.look("w", "", "sleep", "java.lang.Thread.sleep;app.A.b", 90, 20);
+        let checks = [
+            allocation_stalls::check,
+            vm_waits::compiler,
+            vm_waits::pages,
+        ];
+        for check in checks {
+            assert_eq!(art.found(check), []);
+        }
+        art.builder.info.event_waits = Some(EventWaits {
+            threshold_ns: 0,
+            sockets_ns: 0,
+            files_ns: 0,
+            period_ns: 1,
+        });
+        for check in checks {
+            assert!(art.lacks(check).contains("no events of such waits"));
+        }
+    }
 
     #[test]
     fn names_are_unique() {

@@ -15,19 +15,21 @@ use dwell_profile::{Platform, Weight};
 const SHARE: f64 = 0.20;
 const SURELY: f64 = 0.08;
 const LOOKS: u64 = 6;
-/// A thread that sleeps most of its time and wakes up so often a second polls.
+/// A thread that sleeps most of its time and wakes up this often per second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
 /// Turns of less time than this are no rate.
 const COUNTED_NS: u64 = 1_000_000_000;
-/// One that also waits for other things, more than this part of its time, wakes up for those, too,
-/// and does something in between: a client that asks now and then, say.
+/// A thread with other waits for more than this part of its time wakes up for those, too. An
+/// example is a client that sends a request now and then.
 const POLLS_ELSE: f64 = 0.002;
-/// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
-const POLLS_ANEW: f64 = 0.3;
+/// One that polls only looks whether there is something to do: it uses so little of a processor at
+/// each turn. More is work with sleeps before or after it. Samples do not show this: those of short
+/// sleeps at one place are one wait.
+const POLLS_TURN_NS: f64 = 200_000.0;
 const MOST: usize = 3;
 
-/// Parking for a time and for nothing else is sleeping.
+/// A timed park without another purpose is a sleep.
 pub(crate) const TIMED: &[&str] = &[
     "java.util.concurrent.locks.LockSupport.parkNanos",
     "java.util.concurrent.locks.LockSupport.parkUntil",
@@ -38,7 +40,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     let timed = Set::new(facts.profile, TIMED);
-    // What blocks an event loop is told by another rule.
+    // Another rule reports calls that block an event loop.
     let loops = facts.stacks.nodes_with(&Set::new(facts.profile, LOOPS));
     let mut found = Vec::new();
     for (place, wait) in gather(facts, |entry| {
@@ -100,11 +102,11 @@ fn of_requests(
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
             "do not wait a fixed time in {}: wait for the event itself (a queue, a condition, a \
-             future), or retry at once first and with a growing pause later",
+             future), or retry at once, then with growing pauses",
             short(place)
         ),
         sure: Sure::High,
-        because: "its threads were seen asleep while they had the request".to_owned(),
+        because: "its threads were sampled asleep while they had the request".to_owned(),
     })
 }
 
@@ -119,23 +121,22 @@ fn of_threads(
     if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
         return None;
     }
-    if (wait.events as f64) < POLLS_ANEW * wait.weight.samples as f64 {
-        return None;
-    }
     let part = wait.part_of(facts, whose);
     if waits_else(facts, whose.only?, &part) > POLLS_ELSE {
         return None;
     }
     let times = facts.profile.thread_times().iter();
     let of_group = times.filter(|time| subject.threads.contains(&time.thread));
-    let (turns, ns) = of_group.fold((0u64, 0u64), |sum, time| {
+    let (turns, ns, cpu_ns) = of_group.fold((0u64, 0u64, 0u64), |sum, time| {
         (
             sum.0.saturating_add(time.turns),
             sum.1.saturating_add(time.duration_ns),
+            sum.2.saturating_add(time.cpu_ns),
         )
     });
     let a_second = turns as f64 / (ns.max(1) as f64 / 1e9);
-    if ns < COUNTED_NS || a_second < POLLS_A_SECOND {
+    let works = cpu_ns as f64 > POLLS_TURN_NS * turns as f64;
+    if ns < COUNTED_NS || a_second < POLLS_A_SECOND || works {
         return None;
     }
     let place = &place.1;
@@ -147,12 +148,12 @@ fn of_threads(
             whose.name,
             percent(share.value)
         ),
-        // It costs nobody's time but that of what waits until the next turn.
+        // The only cost is the delay of work that waits until the next turn.
         weight: 0.0,
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
-            "let {} wait until it is told ({}), or sleep longer",
+            "let {} wait for a notification ({}), or sleep longer",
             short(place),
             match facts.profile.info().platform() {
                 Platform::Jvm => "BlockingQueue.take, Condition.await",
@@ -160,7 +161,7 @@ fn of_threads(
             }
         ),
         sure: Sure::Low,
-        because: "a short pause may be meant; the wake-ups are the kernel's count".to_owned(),
+        because: "a short pause may be intended; the wake-ups are the kernel's count".to_owned(),
     })
 }
 
@@ -183,7 +184,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn a_request_that_sleeps_is_told_with_its_pause() {
+    fn sleeping_request_is_reported_with_its_pause() {
         let mut art = Art::default();
         art.look(
             "w-1",
@@ -224,11 +225,10 @@ mod tests {
         assert!(found[0].what.contains("app.Stock.ask"));
     }
 
-    /// Short sleeps, each seen once, and how often the thread got a processor in ten seconds.
+    /// Short sleeps, and how often the thread got a processor in ten seconds.
     fn sleeper(art: &mut Art, stack: &str, turns: u64) {
-        for _ in 0..90 {
-            art.look("poller", "", "sleep", stack, 1, 100);
-        }
+        // However short they are, they are one wait: each is at the same place.
+        art.look("poller", "", "sleep", stack, 90, 100);
         art.turns("poller", turns, 10);
     }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_that_another_rule_tells_or_nobody_can_change_are_left_out() {
+    fn sleeps_of_other_rules_and_libraries_are_left_out() {
         let timer = "kotlinx.coroutines.DefaultExecutor.run;java.lang.Thread.run";
         let on_loop = "app.Handler.handle;acme.shaded.io.netty.channel.nio.NioEventLoop.run";
         for (below, expected) in [("app.Poller.run", 1), (timer, 0), (on_loop, 0)] {
@@ -264,12 +264,16 @@ mod tests {
             90,
             100,
         );
-        art.turns("main", 1_000, 10);
-        assert_eq!(art.found(check), []);
+        for (cpu_ns, expected) in [(1_000_000_000, 0), (10_000_000, 1)] {
+            art.builder.thread_times.clear();
+            art.turns("main", 1_000, 10);
+            art.builder.thread_times[0].cpu_ns = cpu_ns;
+            assert_eq!(art.found(check).len(), expected, "{cpu_ns}");
+        }
     }
 
     #[test]
-    fn who_wakes_up_for_other_things_does_not_poll() {
+    fn thread_with_other_waits_does_not_poll() {
         let mut art = Art::default();
         let stack = "java.lang.Thread.sleep;app.Client.run";
         sleeper(&mut art, stack, 500);
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_call_instead_is_the_platforms() {
+    fn advice_names_methods_of_the_platform() {
         for (name, word) in [
             ("OpenJDK VM", "Condition.await"),
             ("Mono 6.8", "Monitor.Wait"),
