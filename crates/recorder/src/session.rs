@@ -252,8 +252,9 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Ends the recording; false if the remaining samples could not be written in time. Then its drainer is at
-    /// work, and this is to be called again: no other recording may begin before it has ended.
+    /// Ends the recording; false if the remaining samples could not be written in time. Then its
+    /// drainer is at work, and the caller calls this again: no other recording may begin before the
+    /// drainer has ended.
     pub fn stop(&mut self) -> bool {
         // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
