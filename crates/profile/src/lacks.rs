@@ -76,28 +76,28 @@ fn remedy(lack: Lack) -> &'static str {
 fn remedy_of_the_jdk(lack: Lack) -> &'static str {
     match lack {
         Lack::Samples => {
-            "record longer (jcmd PID JFR.start duration=60s settings=profile), under the load that \
-             is slow, and with a shorter period of jdk.ExecutionSample (10 ms), or, from JDK 25 \
-             on, with jdk.CPUTimeSample enabled and its throttle at 1 ms"
+            "record longer, under the load that is slow (jcmd PID JFR.start duration=60s \
+             settings=profile); shorten the period of jdk.ExecutionSample (10 ms), or, from JDK 25 \
+             on, enable jdk.CPUTimeSample with its throttle at 1 ms"
         }
         Lack::Lost => "give jdk.CPUTimeSample a longer throttle (20 ms), so that the JVM keeps up",
         Lack::Wall => {
-            "the JDK's recorder samples none: dwell record PID does; single waits are in \
+            "the JDK's recorder has no wall-clock samples: use dwell record PID; single waits are in \
              jdk.ThreadPark, jdk.JavaMonitorEnter and jdk.SocketRead (threshold), for jfr print"
         }
         Lack::Safepoints => {
-            "of the JDK's recorder they are in jdk.SafepointBegin and jdk.ExecuteVMOperation \
-             (enabled, threshold 0 ms), for jfr print; dwell record PID has them here"
+            "the JDK's recorder has them in jdk.SafepointBegin and jdk.ExecuteVMOperation \
+             (enabled, threshold 0 ms), for jfr print; dwell record PID shows them here"
         }
         Lack::Allocations => "enable jdk.ObjectAllocationSample (JDK 16 and later)",
         Lack::Live => {
-            "of the JDK's recorder they are in jdk.OldObjectSample, for jfr print; \
-             dwell record -e cpu,wall,live PID has them here"
+            "the JDK's recorder has them in jdk.OldObjectSample, for jfr print; \
+             dwell record -e cpu,wall,live PID shows them here"
         }
         Lack::Locks => {
             "enable jdk.JavaMonitorEnter with a low threshold (0 ms); those for locks of \
              java.util.concurrent are in jdk.ThreadPark, for jfr print; \
-             dwell record -e cpu,wall,lock PID has both here"
+             dwell record -e cpu,wall,lock PID shows both here"
         }
     }
 }

@@ -60,8 +60,8 @@ impl Why {
                  no safepoint poll. Use a long index, call the body from an outer loop over \
                  parts, or run with -XX:+UseCountedLoopSafepoints \
                  (-XX:LoopStripMiningIter=1000 keeps it cheap). G1, ZGC and Shenandoah have both \
-                 by default; Serial and Parallel do not, and Serial is what the JVM takes by \
-                 itself where there is one processor, or less than 1792 MB of memory."
+                 by default. Serial and Parallel do not. The JVM selects Serial on machines with \
+                 one processor, or with less than 1792 MB of memory."
             }
             Why::Copy => {
                 "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
