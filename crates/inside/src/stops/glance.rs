@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Thread;
 
 /// Ticks are placed randomly in their intervals, so two may be twice the mean distance apart. The
-/// watcher relies on them if that is as often as it would check itself, ...
+/// watcher relies on them if they are as frequent as its own checks, ...
 const GAP_PACES: u64 = 2;
 /// ... or half as often where an alarm reports late safepoints, because waking the watcher costs as
 /// much as a tick.
