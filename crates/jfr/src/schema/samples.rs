@@ -31,8 +31,8 @@ pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
     name: "dwell.WallSample",
     kind: TypeKind::Event(&["Profiler"]),
     label: "Wall-Clock Sample",
-    description: "Equal samples of a thread that did not run: its stack, the cause of its wait, and \
-                  the wall-clock time that they represent",
+    description: "Equal samples of a thread that did not run: its stack, the cause of its wait, \
+                  and the wall-clock time that they stand for",
     fields: &[
         START_TIME,
         sample_field("duration", Content::TickSpan, "Until The Last Sample"),
@@ -64,7 +64,7 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
     name: "jdk.ObjectAllocationSample",
     kind: TypeKind::Event(&["Java Application"]),
     label: "Object Allocation Sample",
-    description: "An allocated object, and the bytes that it represents",
+    description: "An allocated object, and the bytes that it stands for",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
@@ -95,7 +95,7 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
             "Stack Trace",
         ),
         sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
-        sample_field("weight", Content::Bytes, "Represented Bytes"),
+        sample_field("weight", Content::Bytes, "Weight"),
         sample_field("objectSize", Content::Bytes, "Object Size"),
         sample_field("failure", Content::Text, "Failure"),
         sample_field("age", Content::Nanos, "Age"),
@@ -116,7 +116,7 @@ pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
     kind: TypeKind::Event(&["Java Application"]),
     label: "Java Monitor Blocked",
     description: "A wait for a monitor that another thread held, and the time in waits that it \
-                  represents",
+                  stands for",
     fields: &[
         START_TIME,
         sample_field("duration", Content::TickSpan, "Duration"),
@@ -162,7 +162,7 @@ pub(crate) static COMMON_LIVE_OBJECT: TypeDef = TypeDef {
     name: "profiler.LiveObject",
     kind: TypeKind::Event(&["Java Virtual Machine", "Memory"]),
     label: "Live Object",
-    description: "An object that is still alive, and the bytes that it represents",
+    description: "An object that is still alive, and the bytes that it stands for",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
