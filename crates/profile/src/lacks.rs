@@ -82,8 +82,8 @@ fn remedy_of_the_jdk(lack: Lack) -> &'static str {
         }
         Lack::Lost => "give jdk.CPUTimeSample a longer throttle (20 ms), so that the JVM keeps up",
         Lack::Wall => {
-            "the JDK's recorder has no wall-clock samples: use dwell record PID; single waits are in \
-             jdk.ThreadPark, jdk.JavaMonitorEnter and jdk.SocketRead (threshold), for jfr print"
+            "the JDK's recorder has no wall-clock samples: use dwell record PID; single waits are \
+             in jdk.ThreadPark, jdk.JavaMonitorEnter and jdk.SocketRead (threshold), for jfr print"
         }
         Lack::Safepoints => {
             "the JDK's recorder has them in jdk.SafepointBegin and jdk.ExecuteVMOperation \

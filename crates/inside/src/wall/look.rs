@@ -1,5 +1,5 @@
-//! A waiting thread by the JVM's data: its stack, and the monitor or lock that it waits for. The
-//! result is valid only if the thread did not run during the read. The caller checks that.
+//! The JVM's data about a thread that waits: its stack, and the monitor or lock that it waits for.
+//! The result is valid only if the thread did not run during the read. The caller checks that.
 
 use crate::jvm::Vm;
 use crate::vantage;

@@ -1,4 +1,5 @@
-//! One sample of an unmounted virtual thread: its state, its frames in the heap, and its blocker.
+//! One sample of a virtual thread that is not mounted: its state, its frames in the heap, and its
+//! blocker.
 //!
 //! During the read, the thread may be mounted and the collector may move it. The result is valid
 //! only if the thread's state and the address of its frames are the same afterwards.
