@@ -6,7 +6,7 @@
 const PAUSES: u64 = 1000;
 /// ... or 0.4 % if much time is lost.
 const PAUSES_IF_LATE: u64 = 250;
-/// Weight of one check in the running mean: one in so many.
+/// Number of checks that the running mean covers.
 const MEAN_OF: u64 = 16;
 
 /// Cost of checks.

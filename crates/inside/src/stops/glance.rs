@@ -15,7 +15,7 @@ const GAP_PACES: u64 = 2;
 const GAP_PACES_ALARMED: u64 = 4;
 /// Allowed delay of a tick.
 const SLACK_NS: u64 = 5_000_000;
-/// The watcher sleeps for so many of its own intervals, ...
+/// The watcher sleeps for this number of its own intervals, ...
 const SLEEP_PACES: u64 = 10;
 /// ... and for at most this time.
 const SLEEP_MAX_NS: u64 = 1_000_000_000;

@@ -49,7 +49,7 @@ const CALM_NS: u64 = 20_000_000;
 const ALARMED_NS: u64 = 100_000_000;
 /// Shortest interval.
 const TENSE_NS: u64 = 1_000_000;
-/// Threads that are late for one part in so many of the time cost much of it.
+/// Late threads cost much time if the others wait for them for more than one part in this number.
 const MUCH: u64 = 100;
 /// Maximum number of checks before the time since the last late threads has passed again.
 const TENSE_LOOKS: u64 = 64;
