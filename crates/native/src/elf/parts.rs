@@ -113,10 +113,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
             rest.is_some_and(|rest| rest.first() == Some(&0))
         };
         let is_rule = is_all && (is(b".eh_frame") || is(b".debug_frame"));
-        has_symbols |= matches!(
-            section.sh_type.get(LE),
-            elf::SHT_DYNSYM | elf::SHT_SYMTAB
-        );
+        has_symbols |= matches!(section.sh_type.get(LE), elf::SHT_DYNSYM | elf::SHT_SYMTAB);
         let is_known = match section.sh_type.get(LE) {
             elf::SHT_DYNSYM | elf::SHT_NOTE => true,
             elf::SHT_STRTAB => is_all || is(b".dynstr"),

@@ -247,7 +247,9 @@ pub(super) fn has_build_id(header: &Range<u64>) -> bool {
 /// path leads to another file.
 pub(super) fn mapped_at(library: &Loaded) -> Option<(FileKey, Range<u64>)> {
     let path = PathBuf::from(OsStr::from_bytes(&library.path));
-    let path = std::fs::canonicalize(path).ok().filter(|_| library.has_headers)?;
+    let path = std::fs::canonicalize(path)
+        .ok()
+        .filter(|_| library.has_headers)?;
     let path = path.into_os_string().into_vec();
     let header = library.base..library.base.saturating_add(BEGIN_BYTES);
     let file = LibraryFile::open(&path).ok()?;

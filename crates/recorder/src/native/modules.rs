@@ -563,7 +563,10 @@ mod tests {
         let pc = address_of(&library, "first");
         std::fs::rename(&other, path).unwrap();
         modules.refresh_at(now);
-        assert!(modules.place(pc).is_none(), "the path leads to another file");
+        assert!(
+            modules.place(pc).is_none(),
+            "the path leads to another file"
+        );
         modules.refresh_at(now + Duration::from_secs(61));
         assert!(modules.place(pc).is_some());
         assert_eq!(name_at(&modules, pc), None);
