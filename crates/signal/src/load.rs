@@ -2,9 +2,10 @@
 //!
 //! A load is one instruction whose address the fault handler knows (see [`crate::fault`]). Reads
 //! that succeed cost a call and a load; reads that fail cost a signal (10 to 20 us), so callers
-//! should not make a habit of them.
+//! should not make a habit of them. While another handler is in front of ours, the kernel copies:
+//! that handler may end the process at a fault.
 
-use crate::sys::Errno;
+use crate::sys::{self, Errno};
 use crate::{arch, fault};
 use dwell_walker::{Fault, Memory};
 
@@ -36,6 +37,10 @@ impl Live {
     /// `dst` must be valid for writes of `len` bytes that nobody else accesses meanwhile.
     #[inline]
     pub unsafe fn copy(self, dst: *mut u8, src: u64, len: usize) -> usize {
+        if fault::is_behind() {
+            // SAFETY: the destination is the caller's promise.
+            return unsafe { sys::copy_by_kernel(dst, src, len) };
+        }
         // SAFETY: the destination is the caller's promise; a source that faults ends the copy,
         // because `self` proves that the handler that recognises the instruction is installed.
         let left = unsafe { arch::dwell_copy(dst, src, len) };
@@ -43,9 +48,23 @@ impl Live {
     }
 }
 
+#[cold]
+fn word_by_kernel(addr: u64) -> Result<u64, Fault> {
+    let mut word = [0u8; size_of::<u64>()];
+    // SAFETY: the destination is a local array of this length.
+    let copied = unsafe { sys::copy_by_kernel(word.as_mut_ptr(), addr, word.len()) };
+    match copied == word.len() {
+        true => Ok(u64::from_le_bytes(word)),
+        false => Err(Fault { addr }),
+    }
+}
+
 impl Memory for Live {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
+        if fault::is_behind() {
+            return word_by_kernel(addr);
+        }
         // SAFETY: `self` proves that the fault handler is installed.
         unsafe { arch::load_u64(addr) }.ok_or(Fault { addr })
     }

@@ -265,3 +265,48 @@ fn who_never_stops_replacing_us_wins() {
     });
     assert_eq!(result, 0);
 }
+
+/// Ends the process, as a library may that takes a fault for its own.
+extern "C" fn give_up(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(77) };
+}
+
+#[test]
+fn never_does_a_load_fault_behind_a_greedy_handler() {
+    let result = in_child(|| {
+        let live = Live::install().unwrap();
+        let known = [1u64, 2, 3];
+        let known_at = known.as_ptr() as u64;
+        for round in 0..4 {
+            on(
+                libc::SIGSEGV,
+                give_up as *const () as usize,
+                libc::SA_SIGINFO,
+                None,
+            );
+            // Two times we step in front of it. After that the kernel loads.
+            demand(reinstall_if_replaced() == (round < 2), 50 + round);
+            demand(live.word(16).is_err(), 54 + round);
+            demand(live.word(known_at + 8) == Ok(2), 58 + round);
+            let mut copy = [0u8; 24];
+            demand(live.read(known_at, &mut copy).is_ok(), 62 + round);
+            demand(copy[16] == 3, 66 + round);
+        }
+        // Up to the end of a mapping.
+        // SAFETY: new mappings of this test's own.
+        let pages = unsafe {
+            let (flags, len) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 3 * 4096);
+            let start = libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, -1, 0);
+            libc::munmap(start.byte_add(2 * 4096), 4096);
+            start as u64
+        };
+        let mut copy = vec![1u8; 3 * 4096];
+        // SAFETY: the vector is as long as this says.
+        let copied = unsafe { live.copy(copy.as_mut_ptr(), pages, copy.len()) };
+        demand(copied == 2 * 4096, 70);
+        let end = live.read(pages + 100, &mut copy);
+        demand(end.is_err(), 71);
+    });
+    assert_eq!(result, 0);
+}
