@@ -4,11 +4,11 @@
 //! fails, the thread's `JavaFrameAnchor` is tried once (the missing native frames are marked);
 //! otherwise the walk ends in a named failure frame.
 
+mod calls_into_java;
 mod compiled;
 mod frameless;
 mod frozen;
 mod gone;
-mod outer;
 
 use crate::cache::PcCache;
 use crate::frame::{Failure, Frame, FrameKind, Frames};

@@ -124,7 +124,7 @@ fn caller_without_rules_is_left_by_the_saved_anchor() {
     let expected = [STUB, native(PLAIN), GAP, AT_JAVA];
     let (frames, found) = of(&[], 0);
     assert_eq!((frames, found.gaps), (expected.to_vec(), 1));
-    // What looks like a frame of Java at rbp is not where the anchor says. It is the stub here.
+    // rbp leads to words that look like a frame of Java (here: the stub), but not to the anchor.
     let above = [0, UPCALL, 0, 0, 0, UPCALL, 0, 0, 0, UPCALL];
     for word in [0, 4, 8] {
         let (frames, _) = of(&above, CALLER_SP + word * 8);

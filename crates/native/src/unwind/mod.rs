@@ -145,7 +145,7 @@ impl UnwindTable {
     }
 }
 
-/// The part of `.eh_frame` up to its terminator, an entry of length 0; all of it if there is none.
+/// The part of `.eh_frame` up to its terminator, an entry of length 0. Without one, the whole.
 pub(crate) fn up_to_terminator(data: &[u8]) -> &[u8] {
     let mut at = 0usize;
     while let Some(len) = data.get(at..).and_then(|rest| rest.first_chunk()) {
