@@ -124,8 +124,9 @@ def compiled(jdk, name: str, release: int, libraries: str = "") -> str:
         classes.mkdir(parents=True, exist_ok=True)
         # Warnings about the libraries' own class files are theirs.
         subprocess.run([jdk.tool("javac"), "-Xlint:all,-options,-classfile,-processing",
-                        "--release", str(release), "-cp", libraries or str(classes), "-d",
-                        str(classes), str(source)], check=True)
+                        "--release", str(release), "-cp", libraries or str(classes),
+                        "-sourcepath", str(source.parent), "-d", str(classes), str(source)],
+                       check=True)
     return str(classes)
 
 

@@ -1,7 +1,7 @@
 /**
  * An amount of work under one monitor that is always the same, so that two runs can be compared:
- * {@code THREADS ROUNDS INSIDE OUTSIDE} has so many threads take it so often each, with so many
- * steps while they have it and while they do not.
+ * {@code THREADS ROUNDS INSIDE OUTSIDE} lets THREADS threads take it ROUNDS times each,
+ * with INSIDE steps while they hold it and OUTSIDE steps while they do not.
  */
 public final class ContendedWork {
     private static final Object LOCK = new Object();

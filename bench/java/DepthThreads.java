@@ -5,7 +5,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * So many threads, each below so many frames, each using this share of a core: {@code DepthThreads
+ * Threads at a stack depth, each using this share of a core: {@code DepthThreads
  * THREADS DEPTH DUTY}. Says {@code ready} when all are there; ends when its input does. The frames
  * are compiled ones, as far as the JVM compiles them.
  */

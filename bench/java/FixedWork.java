@@ -1,7 +1,7 @@
 /**
  * An amount of work that is always the same, so that the CPU time of two runs can be compared:
- * {@code deep FRAMES ROUNDS} works below so many frames, {@code alloc THREADS ROUNDS} makes garbage
- * on so many threads.
+ * {@code deep FRAMES ROUNDS} works below FRAMES frames,
+ * {@code alloc THREADS ROUNDS} makes garbage on THREADS threads.
  */
 public final class FixedWork {
     private static final long STACK_BYTES = 64L << 20;

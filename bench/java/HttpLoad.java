@@ -16,7 +16,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * An HTTP server and its client in one process, over loopback, with Finagle: {@code HttpLoad
- * REQUESTS OUTSTANDING} keeps so many requests under way until so many have been answered. All
+ * REQUESTS OUTSTANDING} keeps OUTSTANDING requests
+ * under way until REQUESTS have been answered. All
  * cores are busy, and the work is the same each time. With {@code turns} for the first word each
  * line of its input is a number of requests; when these are answered it prints {@code done}.
  */

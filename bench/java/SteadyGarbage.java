@@ -14,7 +14,7 @@ public final class SteadyGarbage {
 
     private SteadyGarbage() {}
 
-    /** Has threads do so many rounds each; the CPU time that they used. */
+    /** Lets threads do this number of rounds each, and returns their CPU time. */
     static long run(int threads, int rounds) throws InterruptedException {
         Thread[] all = new Thread[threads];
         long[] usedNs = new long[threads];

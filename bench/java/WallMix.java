@@ -15,10 +15,10 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Threads that run and wait in known ways, and measure their own times: {@code WallMix THREADS
- * SECONDS [IDLE [NAP_MS]]}. The method on the stack is the activity ({@code kindSleep}). The one
+ * SECONDS [OTHERS]}. The method on the stack is the activity ({@code kindSleep}). The one
  * below it is one of three groups of threads, of a tenth, three tenths and six tenths of all.
- * Prints {@code info NAME NANOSECONDS} for each of them, and for each thread. IDLE more threads do
- * nothing: they wait for ever or, with NAP_MS, repeatedly for that long to twice as long.
+ * Prints {@code info NAME NANOSECONDS} for each of them, and for each thread. OTHERS are more
+ * threads (see {@link WallOthers}).
  *
  * <p>Any number of threads uses no more than a third of one processor. So no time is spent
  * waiting for one, which would be added to the true cause of a wait. Durations are drawn again
@@ -59,11 +59,8 @@ public final class WallMix {
             "kindMonitor", "kindLock", "kindWait", "kindSocket", "groupA", "groupB", "groupC"}) {
             TRUTHS.put(name, new LongAdder());
         }
-        int idle = args.length > 2 ? Integer.parseInt(args[2]) : 0;
-        long napNanos = TimeUnit.MILLISECONDS.toNanos(args.length > 3 ? Long.parseLong(args[3]) : 0);
-        for (int i = 0; i < idle; i++) {
-            SplittableRandom random = new SplittableRandom(-1 - i);
-            start("idle-" + i, () -> rest(napNanos, random));
+        if (args.length > 2) {
+            WallOthers.start(args[2]);
         }
         for (int i = 0; i < HOLDERS; i++) {
             MONITORS[i] = new Object();
@@ -81,6 +78,7 @@ public final class WallMix {
             all.add(worker);
             workers.add(start("mix-" + i, worker::live));
         }
+        System.out.println("ready");
         Thread.sleep(seconds * 1000);
         over = true;
         for (Thread worker : workers) {
@@ -94,22 +92,12 @@ public final class WallMix {
         System.exit(0);
     }
 
-    private static void rest(long napNanos, SplittableRandom random) {
-        while (true) {
-            if (napNanos == 0) {
-                LockSupport.park();
-            } else {
-                LockSupport.parkNanos(napNanos + random.nextLong(napNanos));
-            }
-        }
-    }
-
     /** The work of a thread. */
-    private interface Body {
+    interface Body {
         void run() throws Exception;
     }
 
-    private static Thread start(String name, Body body) {
+    static Thread start(String name, Body body) {
         Thread thread = new Thread(null, () -> {
             try {
                 body.run();

@@ -1,5 +1,5 @@
-//! Marks the library as one that is never unloaded: the JVM does so where an agent has refused a
-//! command (`JvmtiAgent::load` in src/hotspot/share/prims/jvmtiAgent.cpp), but goes on calling our
+//! Marks the library as one that is never unloaded. The JVM unloads an agent that has refused a
+//! command (`JvmtiAgent::load` in src/hotspot/share/prims/jvmtiAgent.cpp), but still calls our
 //! callbacks and signal handlers.
 
 fn main() {

@@ -1,8 +1,7 @@
-//! Finds the files that travel inside the command: the agent's library, Mono's module and the
-//! demo's jar.
+//! Finds the files inside the command: the agent's library, Mono's module and the demo's jar.
 //!
-//! It must not build them: the `dwell` and `test` scripts do, in the right order. Each can be
-//! named by an environment variable, else it is taken from where those scripts put it.
+//! It does not build them: the `dwell` and `test` scripts do that, in the right order. An
+//! environment variable can name each file. The default is the place where those scripts put it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -42,7 +41,7 @@ fn main() {
     );
 }
 
-/// Makes `NAME_PATH` known to the crate, or ends the build saying what to do.
+/// Passes `NAME_PATH` to the crate, or ends the build with the remedy.
 fn provide(name: &str, places: &[PathBuf], what: &str) {
     println!("cargo::rerun-if-env-changed={name}");
     let named = env::var_os(name).map(PathBuf::from);

@@ -27,7 +27,7 @@ async function main(root: HTMLElement): Promise<void> {
   render(<App store={store} />, root);
 }
 
-/** Shows what is known from the beginning of the data, while the rest is still to be read. */
+/** Shows the header's data while the columns are read. */
 async function preview(root: HTMLElement): Promise<void> {
   if (fromFragment(location.hash).view !== 'overview') return;
   const header = readHeader<Header>(await beginningOfPage(document));

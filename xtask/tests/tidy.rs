@@ -294,7 +294,7 @@ fn without_tests(name: &str, files: &[(&str, String)]) -> Vec<String> {
     found.into_iter().map(|it| it.path).collect()
 }
 
-/// A file of so many lines, the last of which are `end`.
+/// A file with this number of lines, ending in `end`.
 fn lines(count: usize, end: &str) -> String {
     let end_count = end.lines().count();
     format!("{}{end}", "fn a() {}\n".repeat(count - end_count))

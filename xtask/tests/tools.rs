@@ -33,7 +33,7 @@ impl World {
         program(&self.0.join("bin").join(name), script);
     }
 
-    /// Whether the step succeeded, and what it said.
+    /// Whether the step succeeded, and its output.
     fn step(&self, step: &str) -> (bool, String) {
         let tools = xtask::repository().join("xtask/tools.sh");
         let mut bash = Command::new("/bin/bash");

@@ -1,6 +1,7 @@
-//! Which of the sampled objects are still there: weak global references, made in the callback of
-//! their allocation, and asked about by threads that the JVM knows: those that allocate, that which
-//! carries a command out, and that which ends the JVM. The agent's own threads ask nothing.
+//! Which of the sampled objects are still alive, by weak global references. They are made in the
+//! callback of the allocation. Threads that the JVM knows check them: allocating threads, the
+//! thread that carries out a command, and the thread that ends the JVM. The agent's own threads
+//! never do.
 
 use crate::jvm::weak::Weak;
 use dwell_inside::hotspot::{Agent, HotSpot};
@@ -14,24 +15,23 @@ use jvm_sys::Env;
 use jvm_sys::jni::Object;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Where the JVM counts its collections; 0: that is not known.
+/// Address of the JVM's count of collections; 0: unknown.
 static COUNTED_AT: AtomicU64 = AtomicU64::new(0);
-/// Collections that have begun after an object was allocated, and of which one cannot say yet that
-/// they have looked at it.
+/// Collections that began after an object was allocated, but may not have examined it.
 static UNSURE: AtomicU32 = AtomicU32::new(0);
-/// A number of each object that came to be followed.
+/// Number of the next object to follow.
 static OBJECTS: AtomicU64 = AtomicU64::new(0);
 
-/// A recording begins that follows objects.
+/// Begins to follow objects, for a new recording.
 pub fn begin(agent: &'static Agent, env: Env) {
     find_count(&agent.runtime);
-    // Other keys in each recording: two of them are two experiments.
+    // Each recording has other keys, so that two recordings are two independent experiments.
     OBJECTS.store(process::epoch_ns(), Ordering::Relaxed);
     let table = agent.alive.get_or_init(Table::default);
     table.open(&Weak::asking(env));
 }
 
-/// It is over.
+/// Ends it with the recording.
 pub fn end(agent: &'static Agent, env: Env) {
     if let Some(table) = opened(agent) {
         table.close(&Weak::asking(env));
@@ -43,7 +43,7 @@ fn opened(agent: &'static Agent) -> Option<&'static Table> {
     agent.alive.get().filter(|table| table.is_open())
 }
 
-/// Looks which objects are still there, on a thread that the JVM knows.
+/// Checks which objects are still alive, on a thread that the JVM knows.
 pub fn look(agent: &'static Agent, env: Env) {
     if let Some(table) = opened(agent) {
         let sure = collections(agent).saturating_sub(UNSURE.load(Ordering::Relaxed));
@@ -55,7 +55,7 @@ pub fn look(agent: &'static Agent, env: Env) {
     }
 }
 
-/// Follows an object from its allocation on, in the callback that tells of it. `None`: it is not
+/// Follows an object from its allocation on, in the callback of that allocation. `None`: it is not
 /// followed.
 pub fn follow(agent: &'static Agent, env: Env, object: Object) -> Option<Followed> {
     let table = opened(agent)?;
@@ -70,21 +70,21 @@ pub fn follow(agent: &'static Agent, env: Env, object: Object) -> Option<Followe
     }
 }
 
-/// Does not follow it any more: its snapshot found no room.
+/// Stops following an object whose snapshot found no room.
 pub fn forget(agent: &'static Agent, env: Env, followed: &Followed) {
     if let Some(table) = opened(agent) {
         table.forget(followed, &Weak::asking(env));
     }
 }
 
-/// Finds where the JVM counts collections. It counts one when it begins; a concurrent collector
-/// looks at objects later, and two of them (of each generation one) may be at work.
+/// Finds the JVM's count of collections. The JVM counts a collection when it begins. A concurrent
+/// collector examines objects later, and two collections (one per generation) may run at once.
 fn find_count(jvm: &HotSpot) {
     let (live, layout) = (jvm.engine.live(), &jvm.vm().layout);
     let is_there = present(layout.collected_heap) && present(layout.heap_collections);
     let heap = is_there.then(|| live.word(layout.collected_heap).ok());
     let flag = |name| flags::boolean(&live, layout, name) == Ok(Some(true));
-    // Shenandoah does not count so; its pauses are several a cycle.
+    // Shenandoah has no such count, and several pauses in a cycle.
     let shenandoah = flag("UseShenandoahGC");
     let (at, unsure) = match heap.flatten() {
         Some(heap) if heap != 0 && !shenandoah => {
@@ -97,10 +97,10 @@ fn find_count(jvm: &HotSpot) {
     UNSURE.store(unsure, Ordering::Relaxed);
 }
 
-/// Pauses of two cycles of Shenandoah, each of which has at most four.
+/// Pauses of two cycles of Shenandoah: at most four in each.
 const SHENANDOAH_PAUSES: u32 = 8;
 
-/// Collections so far; where the JVM's count is not known, pauses of its collector.
+/// Collections so far. If the JVM's count is unknown: pauses of its collector.
 fn collections(agent: &'static Agent) -> u32 {
     match COUNTED_AT.load(Ordering::Relaxed) {
         0 => agent.stretches.pauses.ended(),

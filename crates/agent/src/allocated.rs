@@ -1,5 +1,5 @@
-//! What is told of an object that the JVM's sampler has chosen, on the thread that allocates it: an
-//! allocation, one object to follow, or both.
+//! Records an object that the JVM's sampler has chosen, on the thread that allocates it: as an
+//! allocation, as an object to follow, or as both.
 
 use crate::alive;
 use crate::here::here;
@@ -9,8 +9,8 @@ use dwell_recorder::allocated::weight;
 use dwell_recorder::gate::Gate;
 use dwell_signal::Allocation;
 
-/// Lets each object be told that was chosen, and not only those that are followed.
-pub static TELLS_ALL: Gate = Gate::closed();
+/// Open while all chosen objects are recorded, and not only the followed ones.
+pub static RECORDS_ALL: Gate = Gate::closed();
 
 /// The calling thread has allocated an object that the JVM's sampler has chosen.
 pub fn allocated(chosen: &Chosen) {
@@ -19,9 +19,9 @@ pub fn allocated(chosen: &Chosen) {
     };
     rate::sampled(agent);
     let env = chosen.env;
-    let told = TELLS_ALL.enter();
+    let recorded = RECORDS_ALL.enter();
     let followed = alive::follow(agent, env, chosen.object);
-    if followed.is_none() && told.is_none() {
+    if followed.is_none() && recorded.is_none() {
         return;
     }
     let is_seen = agent.engine.allocated(
@@ -31,7 +31,7 @@ pub fn allocated(chosen: &Chosen) {
             weight: weight(chosen.size, chosen.interval),
             class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
             followed: followed.unwrap_or_default(),
-            is_told: told.is_some(),
+            is_told: recorded.is_some(),
         },
     );
     if let (Some(followed), false) = (followed, is_seen) {

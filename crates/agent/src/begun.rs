@@ -1,7 +1,8 @@
-//! Waits that have begun, of virtual threads: one of these may be on another carrier when it has
-//! got the monitor. Without locks: who waits for the program's locks must not wait for ours.
+//! Waits of virtual threads that have begun: the thread may be on another carrier when it gets the
+//! monitor. The table has no locks, because a thread that waits for the program's locks must not
+//! wait for ours.
 //!
-//! Only a virtual thread itself, wherever it is mounted, touches what is noted of it.
+//! An entry is only accessed by its virtual thread itself, on any carrier.
 
 use crate::owners::Asked;
 use dwell_signal::LockOwner;
@@ -14,11 +15,11 @@ pub struct Begun {
     pub at_ns: u64,
     /// Where the JVM keeps the monitor, or 0.
     pub monitor: u64,
-    /// Who has it.
+    /// Owner of the monitor.
     pub owner: LockOwner,
-    /// The wait's own number, by which it is drawn.
+    /// The wait's random number, which decides whether it is recorded.
     pub draw: u64,
-    /// Whether it was asked where the owner is.
+    /// The question about the owner's stack.
     pub asked: Asked,
 }
 
@@ -37,12 +38,12 @@ impl Begun {
     };
 }
 
-/// Places; a power of two. Pages of memory that are never used are never there.
+/// Places; a power of two. Pages that are never used take no memory.
 const PLACES: usize = 1 << 16;
 /// Places that a thread may have, next to each other.
 const TRIED: u64 = 16;
 
-/// What is noted of one thread.
+/// Entry of one thread.
 struct Place {
     /// The thread's id; 0: the place is free.
     id: AtomicU64,
@@ -73,7 +74,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// None.
+    /// An empty table.
     #[must_use]
     pub const fn new() -> Waits {
         Waits {
@@ -81,7 +82,7 @@ impl Waits {
         }
     }
 
-    /// Notes a wait of the calling thread in the place of one that was never over. Whether there is
+    /// Enters a wait of the calling thread. It replaces a wait that never ended. False: there is no
     /// room.
     pub fn put(&self, id: u64, begun: &Begun) -> bool {
         let found = self.find(id).or_else(|| self.claim(id));
@@ -105,7 +106,7 @@ impl Waits {
         true
     }
 
-    /// Takes what the calling thread has noted.
+    /// Takes out the calling thread's entry.
     pub fn take(&self, id: u64) -> Begun {
         let Some(place) = self.find(id) else {
             return Begun::NONE;
@@ -132,10 +133,10 @@ impl Waits {
         begun
     }
 
-    /// Frees all: waits that were never over, as a recording ended before.
+    /// Frees all places. Their waits had not ended when the recording did.
     pub fn clear(&self) {
         for place in &self.places {
-            // What was never used stays so.
+            // Unused pages stay untouched.
             if place.id.load(Ordering::Relaxed) != 0 {
                 place.id.store(0, Ordering::Release);
             }
@@ -206,7 +207,7 @@ mod tests {
         for id in 1..9 {
             assert!(WAITS.put(id, &begun(100 + id)));
         }
-        assert!(WAITS.put(3, &begun(203)), "the one before was never over");
+        assert!(WAITS.put(3, &begun(203)), "the wait before never ended");
         for id in 1..9 {
             let expected = begun(if id == 3 { 203 } else { 100 + id });
             assert_eq!(WAITS.take(id), expected);
@@ -215,9 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_some_find_no_room_and_none_finds_anothers_wait() {
+    fn full_places_reject_waits_and_keep_each_thread_apart() {
         static WAITS: Waits = Waits::new();
-        // All of them want the same places.
+        // All these ids have the same first place.
         let ids = (0..TRIED + 4).map(|n| 5 + n * PLACES as u64);
         let ids: Vec<u64> = ids.collect();
         let there: Vec<bool> = ids.iter().map(|id| WAITS.put(*id, &begun(*id))).collect();

@@ -1,11 +1,11 @@
-//! Changes what the recording that runs records.
+//! Changes the events of the running recording.
 //!
-//! What the JVM may refuse comes first, while everything is as it was. Then ends what is switched
-//! off, so that nothing of it comes any more; then the file gets a new chunk, whose description is
-//! true of all that is in it; then begins what is switched on.
+//! First the JVM grants what it may refuse, before anything has changed. Then the agent ends what
+//! is switched off, so that no more of these events arrive. Then the file gets a new chunk, with a
+//! description that is true for all its contents. Then the agent begins what is switched on.
 
 use crate::alive;
-use crate::allocated::{TELLS_ALL, allocated};
+use crate::allocated::{RECORDS_ALL, allocated};
 use crate::contended;
 use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::monitors::{self, Watching};
@@ -19,11 +19,11 @@ use std::time::Duration;
 /// The JVM, and the calling thread's environment.
 type On = (JavaVm, Env);
 
-/// Lets the recording record what `options` name, given as `text`. Answers with its status, and
-/// with what it recorded before.
+/// Records the events of `options` from now on; `text` is their text. Answers with the status and
+/// the events before the change.
 ///
 /// # Errors
-/// One line for the user: nothing has changed, unless it says so.
+/// One line for the user. The recording is unchanged unless the line says otherwise.
 pub fn change(
     on: On,
     agent: &'static Agent,
@@ -42,7 +42,7 @@ pub fn change(
     Ok(format!("was={}\n{}", before.text(), agent.status()))
 }
 
-/// What the JVM gives for what is switched on.
+/// Grants of the JVM for the events that are switched on.
 struct Ready {
     sampling: Option<Sampling>,
     watching: Option<Watching>,
@@ -56,11 +56,11 @@ impl Ready {
             _ => None,
         };
         let watching = match before.lock.is_zero() && !after.lock.is_zero() {
-            true => Some(Watching::prepare(on.0, contended::TOLD)?),
+            true => Some(Watching::prepare(on.0, contended::CALLBACKS)?),
             false => None,
         };
         if had != 0 && bytes != 0 && objects_of(before) != objects_of(after) {
-            // Wherever it is by now.
+            // The interval may have adapted since.
             allocations::set_interval(bytes)?;
         }
         Ok(Ready { sampling, watching })
@@ -73,12 +73,12 @@ impl Ready {
         if objects_of(before) != objects_of(after) {
             rate::begin(agent, after);
             if after.object_bytes() != 0 {
-                // It may have been set once more meanwhile. The JVM took it before.
+                // The interval may have changed again. The JVM accepted this one before.
                 let _ = allocations::set_interval(after.object_bytes());
             }
         }
         if after.alloc_bytes != 0 {
-            TELLS_ALL.open();
+            RECORDS_ALL.open();
         }
         if let Some(sampling) = self.sampling {
             sampling.begin();
@@ -96,12 +96,12 @@ impl Ready {
     }
 }
 
-/// What decides which objects are sampled.
+/// The settings that decide which objects are sampled.
 fn objects_of(events: &Events) -> [u64; 3] {
     [events.object_bytes(), events.alloc_rate, events.max_rate]
 }
 
-/// What decides which waits are recorded.
+/// The settings that decide which waits are recorded.
 fn waits_of(events: &Events) -> (Duration, u64) {
     (events.lock, events.max_rate)
 }
@@ -109,13 +109,13 @@ fn waits_of(events: &Events) -> (Duration, u64) {
 /// Ends what is switched off.
 fn end(on: On, agent: &'static Agent, before: &Events, after: &Events) -> Result<(), String> {
     if before.alive_bytes != 0 && after.alive_bytes == 0 {
-        // Which are there is told for the last time.
+        // Last check which objects are alive.
         alive::look(agent, on.1);
         agent.dump()?;
         alive::end(agent, on.1);
     }
     if after.alloc_bytes == 0 {
-        TELLS_ALL.close();
+        RECORDS_ALL.close();
     }
     if after.object_bytes() == 0 {
         allocations::end();

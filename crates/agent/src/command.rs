@@ -1,7 +1,7 @@
 //! Carries out commands: start, stop, dump, status.
 
 use crate::alive;
-use crate::allocated::{TELLS_ALL, allocated};
+use crate::allocated::{RECORDS_ALL, allocated};
 use crate::change::change;
 use crate::contended;
 use crate::jvm::allocations::{self, Sampling};
@@ -29,18 +29,19 @@ use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Who carries a command out: the VM and the calling thread's environment.
+/// The environments in which a command is carried out.
 #[derive(Clone, Copy)]
 pub struct Caller {
     /// The VM.
     pub java_vm: JavaVm,
     /// The calling thread's JNI environment.
     pub env: Env,
-    /// The agent's JVMTI environment, if it was made before.
+    /// The agent's JVMTI environment, which exists already.
     pub jvmti: Jvmti,
 }
 
-/// Two commands may come at once; what the JVM has once only is had by one of them.
+/// Held while a command starts or stops a recording. Two commands may arrive at once, and the JVM
+/// has some resources only once.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Carries out `options.command`.
@@ -81,9 +82,9 @@ pub fn run(caller: Caller, options: &Options, text: &str) -> Result<String, Stri
     }
 }
 
-/// The JVM tells us nothing more.
+/// Switches off all events of the JVM.
 fn end(agent: &'static Agent, env: Env) {
-    TELLS_ALL.close();
+    RECORDS_ALL.close();
     allocations::end();
     rate::end(agent);
     alive::end(agent, env);
@@ -92,13 +93,13 @@ fn end(agent: &'static Agent, env: Env) {
     environment::set_events(agent.runtime.jvmti, false);
 }
 
-/// Whether a recording has ended by itself: the JVM then tells nothing more, which only a thread
-/// that it knows can ask for.
-pub fn takes_leave(agent: &'static Agent, env: Env) -> bool {
+/// Switches off the JVM's events if a recording has ended without a command, and returns whether it
+/// has. Only a thread that the JVM knows can do that.
+pub fn switches_off_if_over(agent: &'static Agent, env: Env) -> bool {
     if !agent.is_over() {
         return false;
     }
-    // A command that is being carried out does the same.
+    // A command in progress does the same.
     if let Ok(_one) = ONE_AT_A_TIME.try_lock() {
         agent.take_leave(|| end(agent, env));
     }
@@ -123,7 +124,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
     };
     let watching = match options.lock_interval.is_zero() {
         true => None,
-        false => Some(Watching::prepare(caller.java_vm, contended::TOLD)?),
+        false => Some(Watching::prepare(caller.java_vm, contended::CALLBACKS)?),
     };
     let events = Events::of(options);
     agent.start(options, text, || {
@@ -138,7 +139,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             alive::begin(agent, caller.env);
         }
         if options.alloc_bytes != 0 {
-            TELLS_ALL.open();
+            RECORDS_ALL.open();
         }
         rate::begin(agent, &events);
         if let Some(sampling) = sampling {
@@ -151,8 +152,8 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
     })
 }
 
-/// The agent, made now if there is none. Two may ask at once: whoever attaches while the JVM starts
-/// with the agent on its command line.
+/// The agent, created on first use. Two threads may call this at once, if a client attaches while
+/// the JVM starts with `-agentpath`.
 fn the_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, String> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,10 +192,10 @@ fn publish_words(engine: &'static Engine, vm: &Vm) {
     let anchor = layout.thread_anchor;
     let at = |offset: u64| u32::try_from(anchor.wrapping_add(offset)).unwrap_or(u32::MAX);
     let words = engine.words();
-    // `JavaThread::_saved_exception_pc`: where a poll stopped compiled code last.
+    // `JavaThread::_saved_exception_pc`: the last poll at which compiled code stopped.
     words.set_word(u32::try_from(layout.thread_poll_pc).unwrap_or(u32::MAX));
-    // From when it is set on, the JVM's handler lets every thread sleep that comes to it: with the
-    // lock of malloc, say, that the report of the error needs.
+    // Once this is set, the JVM's handler stops every thread that enters it. Such a thread may hold
+    // malloc's lock, which the error report needs.
     words.set_ending(vm.first_error_at);
     words.set_anchor(
         at(layout.anchor_sp),

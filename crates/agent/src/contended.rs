@@ -1,18 +1,18 @@
-//! What is noted of a wait for a monitor: when it began and who had the monitor then, and, if the
-//! wait is chosen, where the thread is when it is over. Called on the thread itself, which is in no
-//! handler but may have any monitor of the program.
+//! Records waits for monitors: the start and the owner at that time, and for a chosen wait the
+//! thread's stack at its end. Runs on the waiting thread, which is in no signal handler but may
+//! hold any monitor of the program.
 //!
-//! When it is over it is decided how long it must have lasted to be recorded
-//! ([`dwell_recorder::blocked`]): by a number that the wait has drawn when it began, and the
-//! interval of that moment, which grows where too many are ([`dwell_recorder::rate`]). What was
-//! drawn for a wait has no part in how it grows before that one is over, so sums stay right in the
-//! mean. All waits are counted.
+//! At its end, a random number and the interval of the moment decide how long the wait must have
+//! lasted to be recorded ([`dwell_recorder::blocked`]). The wait draws the number when it begins.
+//! The interval grows if there are too many waits ([`dwell_recorder::rate`]). The number has no
+//! influence on the interval before the wait has ended, so sums are unbiased. All waits are
+//! counted.
 //!
-//! Some waits ask where the owner is when they begin ([`crate::owners`]).
+//! Some waits ask for the owner's stack when they begin ([`crate::owners`]).
 
 use crate::begun::{Begun, Waits};
 use crate::here::here;
-use crate::jvm::monitors::{Told, class_of};
+use crate::jvm::monitors::{WaitCallbacks, class_of};
 use crate::owners::{self, ASKED_MAX, Beginning, Holder};
 use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
@@ -34,28 +34,28 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Of virtual threads where they can leave their carrier meanwhile.
+/// Waits of virtual threads, where these can leave their carrier during a wait.
 static VIRTUAL: Waits = Waits::new();
 
-// Nothing of it is made when it is used first, and nothing is to be done when a thread ends.
+// Needs no lazy initialisation, and no destructor when a thread ends.
 thread_local! {
     static BEGUN: Cell<Begun> = const { Cell::new(Begun::NONE) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lets waits be told while that is wanted.
+/// Open while waits are recorded.
 static WANTED: Gate = Gate::closed();
-/// The interval of the moment, in nanoseconds; may change while waits last.
+/// The present interval in nanoseconds. It may change during a wait.
 static INTERVAL_NS: AtomicU64 = AtomicU64::new(0);
-/// Finds it, where it adapts.
+/// Adapts the interval.
 static RATE: Shared = Shared::fixed();
-/// Since when waits are told: what has begun before does not belong to it.
+/// Start of the recording of waits. Earlier waits do not belong to it.
 static SINCE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Who is told.
-pub const TOLD: Told = Told { begins, ends };
+/// The callbacks for waits.
+pub const CALLBACKS: WaitCallbacks = WaitCallbacks { begins, ends };
 
-/// Waits are told from now on, and chosen as `events` want it.
+/// Records waits from now on, chosen as `events` says.
 pub fn begin(agent: &'static Agent, events: &Events) {
     set_interval(agent, events);
     VIRTUAL.clear();
@@ -64,7 +64,7 @@ pub fn begin(agent: &'static Agent, events: &Events) {
     WANTED.open();
 }
 
-/// Waits that are over from now on are chosen as `events` want it.
+/// Chooses the waits that end from now on as `events` says.
 pub fn set_interval(agent: &'static Agent, events: &Events) {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let (interval_ns, now_ns) = (ns(events.lock), process::monotonic_ns());
@@ -80,7 +80,7 @@ fn adapt(agent: &'static Agent, interval_ns: u64) -> bool {
     true
 }
 
-/// None is told any more.
+/// Records no more waits.
 pub fn end(agent: &'static Agent) {
     WANTED.close();
     owners::end();
@@ -108,7 +108,7 @@ fn begins() {
     };
     let draw = number(record, at_ns);
     let wanderer = wanderer(agent, layout, record);
-    // One that was never over.
+    // The wait before never ended.
     owners::close(&taken(wanderer).asked);
     let begins = Beginning {
         asker: record,
@@ -133,7 +133,7 @@ fn begins() {
     }
 }
 
-/// Takes what was noted of the wait of the calling thread, or of the virtual one on it.
+/// Takes out the wait of the calling thread, or of its mounted virtual thread.
 fn taken(wanderer: Option<u64>) -> Begun {
     match wanderer {
         None => BEGUN.replace(Begun::NONE),
@@ -153,11 +153,11 @@ fn ends(jvmti: Jvmti, env: Env, object: Object) {
         let class = || class_of(&agent.classes, jvmti, env, object);
         is_over(agent, record, &begun, class);
     }
-    // After what is recorded of it: until then its owner's answer is kept.
+    // The owner's answer must be kept until the wait is recorded.
     owners::close(&begun.asked);
 }
 
-/// A wait is over of which it is known when it began.
+/// Ends a wait whose start is known.
 fn is_over(
     agent: &'static Agent,
     record: &ThreadRecord,
@@ -210,8 +210,8 @@ fn number(record: &ThreadRecord, now_ns: u64) -> u64 {
     number
 }
 
-/// The virtual thread that is mounted, where it may be on another carrier when its wait is over
-/// (JDK 24 and later, JEP 491; before it keeps its carrier).
+/// The mounted virtual thread, if it may be on another carrier at the end of its wait (JDK 24 and
+/// later, JEP 491). Before, it keeps its carrier.
 fn wanderer(agent: &Agent, layout: &Layout, record: &ThreadRecord) -> Option<u64> {
     let at = layout.thread_owner_id;
     if !present(at) {
@@ -222,10 +222,10 @@ fn wanderer(agent: &Agent, layout: &Layout, record: &ThreadRecord) -> Option<u64
     (id != 0 && id != record.managed_id()).then_some(id)
 }
 
-/// Who has a monitor for which `waiter` is about to wait, and how that one is found.
+/// The owner of the monitor for which `waiter` is about to wait.
 fn owner(agent: &'static Agent, layout: &Layout, waiter: u64, monitor: u64) -> (LockOwner, Holder) {
     let live = agent.engine.live();
-    // What a stack holds may look like a thread, but does not begin as one.
+    // A word of a stack may look like a thread, but lacks the beginning of one.
     let is_thread = |thread| {
         live.word(thread)
             .is_ok_and(|it| live.word(waiter) == Ok(it))

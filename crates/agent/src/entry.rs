@@ -1,5 +1,5 @@
-//! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics: unwinding
-//! into the JVM would end it.
+//! How the JVM calls us: agent entry points and JVMTI callbacks. Each catches panics, because
+//! unwinding into the JVM would end it.
 
 use crate::alive;
 use crate::command::{self, Caller};
@@ -16,14 +16,14 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What was asked for with `-agentpath`, until the JVM is initialised.
+/// The options of `-agentpath`, until the JVM is initialised.
 static AT_START: Mutex<Option<(Options, String)>> = Mutex::new(None);
-/// The agent's environment; one for all times it is attached.
+/// The agent's environment. It is the same for all attaches.
 static JVMTI: OnceLock<Jvmti> = OnceLock::new();
 
 fn guarded<T>(default: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        eprintln!("dwell: internal error; the JVM goes on without it");
+        eprintln!("dwell: internal error; the JVM continues");
         default
     })
 }
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn Agent_OnLoad(vm: JavaVm, text: *const c_char, _: *mut c
     OK
 }
 
-/// Attached at run time: carries a command out and answers it.
+/// Carries out a command of a client that attaches, and answers it.
 ///
 /// # Safety
 /// Called by the JVM only, as the JVMTI specification says.
@@ -124,7 +124,7 @@ unsafe fn option_text(text: *const c_char) -> String {
     String::from_utf8_lossy(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
 }
 
-/// Where to answer although the options are wrong.
+/// The file for the reply, even if the options are wrong.
 fn reply_path(text: &str) -> Option<String> {
     text.split(',')
         .find_map(|word| word.strip_prefix("reply="))
@@ -183,8 +183,8 @@ unsafe extern "C" fn on_vm_death(_: Jvmti, env: Env) {
     guarded((), || finish(Some(env)));
 }
 
-/// Ends the recording, if one runs. Which objects are still there only a thread can ask that the
-/// JVM knows.
+/// Ends the recording, if one runs. Only a thread that the JVM knows can check which objects are
+/// alive.
 fn finish(env: Option<Env>) {
     if let Some(agent) = hotspot::agent() {
         if let Some(env) = env {
@@ -197,10 +197,10 @@ fn finish(env: Option<Env>) {
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
-            if command::takes_leave(agent, env) {
+            if command::switches_off_if_over(agent, env) {
                 return;
             }
-            // The main thread of a JVM that starts is told late: it is known by then.
+            // The JVM reports the main thread late, so it may be registered already.
             let record = agent.registry.get(process::own_tid());
             if record.is_none_or(|record| record.managed_thread() == 0) {
                 allocations::thread_begins();
@@ -214,12 +214,12 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
             agent.own_thread_ends();
-            command::takes_leave(agent, env);
+            command::switches_off_if_over(agent, env);
         }
     });
 }
 
-/// Classes and code may be gone after the pause: the samples taken in them are walked now.
+/// Classes and code may be unloaded in the pause, so pending samples are walked now.
 unsafe extern "C" fn on_collection_start(_: Jvmti) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {

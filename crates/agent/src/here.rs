@@ -1,14 +1,14 @@
-//! The agent and the calling thread's record, for callbacks of the runtime that come often: no
-//! system call, and nothing is locked but where a thread comes for the first time.
+//! The agent and the calling thread's record, for frequent callbacks of the runtime. Makes no
+//! system call. Only the first call of a thread takes a lock.
 
 use dwell_inside::hotspot::{self, Agent};
 use dwell_recorder::sys::process;
 use dwell_signal::ThreadRecord;
 use std::cell::Cell;
 
-// Nothing of it is made when it is used first, and nothing is to be done when a thread ends.
+// Needs no lazy initialisation, and no destructor when a thread ends.
 thread_local! {
-    /// The thread's record, and which use of it that is: another thread may have it later.
+    /// The thread's record with its generation, because another thread may use the record later.
     static RECORD: Cell<Option<(&'static ThreadRecord, u32)>> = const { Cell::new(None) };
 }
 
@@ -23,7 +23,7 @@ pub fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
     {
         return Some((agent, record));
     }
-    // One that is just becoming a thread, or is one no more, has none.
+    // A thread that is not yet or no longer registered has none.
     let record = agent.registry.get(process::own_tid())?;
     let _ = RECORD.try_with(|known| known.set(Some((record, record.generation()))));
     Some((agent, record))

@@ -1,10 +1,10 @@
-//! The agent library libdwell.so: how the JVM calls us, and what we ask it to tell.
+//! The agent library libdwell.so: its entry points, and the events that it gets from the JVM.
 //!
 //! Loaded with `-agentpath:libdwell.so=start,cpu=10ms,file=app.jfr` or attached at run time with
 //! the same options. An error of the agent never stops the JVM from starting and never ends it.
 //!
-//! Read next: [`entry`] (how the JVM calls us), [`command`] (what is asked of it), crate
-//! `dwell-inside` (what a recording asks of the JVM, and where it is answered).
+//! Read next: [`entry`] (how the JVM calls us), [`command`] (commands to the agent), crate
+//! `dwell-inside` (the recorder's view of the JVM).
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,11 +1,11 @@
-//! Where the owner of a monitor is, asked for by who begins to wait for it, on that one's thread,
-//! which is in no handler but may have any other monitor of the program.
+//! The stack of a monitor's owner, requested by a thread that begins to wait for it. Runs on the
+//! waiting thread, which is in no signal handler but may hold any other monitor of the program.
 //!
-//! An owner that waits in the kernel is looked at from outside: what is read of it counts only if
-//! it has not run meanwhile, so it has had the monitor all the time. One that runs or is ready to
-//! is signalled, and looks in its handler whether it has the monitor: it cannot give it up
-//! meanwhile. So no stack is told but that of a thread that has the monitor at that moment. Nobody
-//! is signalled who is known to wait.
+//! An owner that waits in the kernel is read from outside. The reading counts only if the owner has
+//! not run since, so that it has held the monitor all the time. A running or runnable owner gets a
+//! signal. Its handler checks whether the thread holds the monitor, which it cannot release in the
+//! handler. So a recorded stack always belongs to a thread that holds the monitor at that moment. A
+//! thread that is known to wait gets no signal.
 
 use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
@@ -23,39 +23,39 @@ use dwell_walker::hotspot::monitors::{self, Owner};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Threads asked at most whether a monitor that was never waited for before is theirs: who begins
-/// to wait for it asks all of them.
+/// At most so many threads are searched for the owner of a monitor that is contended for the first
+/// time. The thread that begins to wait checks all of them.
 pub const ASKED_MAX: usize = 1024;
 
-/// How often an owner is looked at that has gone on meanwhile, ...
+/// Attempts to read an owner that runs again during the reading, ...
 const TRIES: usize = 6;
-/// ... but not more than twice when so much time has passed.
+/// ... but at most two after this time.
 const TRIED_NS: u64 = 200_000;
 
-/// One in so many waits asks.
+/// One in so many waits asks for its owner's stack.
 static ONE_IN: AtomicU64 = AtomicU64::new(1);
-/// Finds how many.
+/// Adapts that share.
 static RATE: Shared = Shared::fixed();
-/// What the kernel says of threads, while a recording goes on.
+/// The kernel's account of threads, during a recording.
 static FILES: RwLock<Option<TaskFiles>> = RwLock::new(None);
 
-/// What was asked when a wait began.
+/// The question of a wait, asked when it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// One in so many waits asked; 0: this one did not.
     pub one_in: u64,
-    /// The question's number; 0: there is none.
+    /// The question's number; 0: no question.
     pub question: u64,
-    /// Why it has no answer, as far as is known.
+    /// Why it has no answer, if that is known.
     pub why: u32,
 }
 
-/// Who has a monitor, as it is found.
+/// Owner of a monitor.
 #[derive(Clone, Copy, Debug)]
 pub enum Holder {
-    /// It is not known.
+    /// Unknown.
     Nobody,
-    /// The platform thread with this id of the kernel's.
+    /// The platform thread with this kernel id.
     Kernel(i32),
     /// The logical thread with this id.
     Id(u64),
@@ -66,26 +66,26 @@ pub enum Holder {
 /// A wait that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning {
-    /// Of the thread that is about to wait.
+    /// Record of the thread that is about to wait.
     pub asker: &'static ThreadRecord,
-    /// The monitor, as the JVM keeps it.
+    /// The JVM's address of the monitor.
     pub monitor: u64,
-    /// Who has it.
+    /// Owner of the monitor.
     pub holder: Holder,
-    /// In nanoseconds of the monotonic clock.
+    /// Start of the wait, in nanoseconds of the monotonic clock.
     pub at_ns: u64,
 }
 
-/// Where an owner is looked for.
+/// Place of an owner's stack.
 #[derive(Clone, Copy, Debug)]
 enum Target {
     /// On the platform thread of this record.
     On(&'static ThreadRecord),
-    /// It is the virtual thread with this id, which has no carrier.
+    /// The virtual thread with this id, which has no carrier.
     Unmounted(u64),
 }
 
-/// Waits ask from now on.
+/// Lets waits ask from now on.
 pub fn begin(agent: &'static Agent) {
     QUESTIONS.clear();
     hook::install_owners(&agent.runtime);
@@ -95,7 +95,7 @@ pub fn begin(agent: &'static Agent) {
     RATE.begin(Some(Rate::at_most(PER_S, 1, MOST, now_ns)));
 }
 
-/// None asks any more.
+/// Ends all questions.
 pub fn end() {
     RATE.begin(None);
     set_files(None);
@@ -110,7 +110,7 @@ fn set(one_in: u64) -> bool {
     true
 }
 
-/// A wait begins: whether it asks is decided by `draw`, its own number.
+/// Asks for the owner's stack when a wait begins, if the wait's random number `draw` says so.
 pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning) -> Asked {
     let one_in = ONE_IN.load(Ordering::Relaxed);
     if !asks(draw, one_in) {
@@ -133,7 +133,7 @@ pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning
     }
 }
 
-/// The wait is over, and what is recorded of it is published, or it was never over.
+/// Closes the question of a wait that is recorded and published, or that never ended.
 pub fn close(asked: &Asked) {
     QUESTIONS.close(asked.question);
 }
@@ -155,7 +155,7 @@ fn target_of(agent: &'static Agent, layout: &Layout, holder: Holder) -> Result<T
     found.map(Target::On).ok_or(Why::NoThread)
 }
 
-/// The number of a question that is answered, or may still be.
+/// Number of a question that is answered, or may still be.
 fn answered(agent: &'static Agent, layout: &Layout, begins: &Beginning) -> Result<u64, Why> {
     let mut target = target_of(agent, layout, begins.holder)?;
     let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ fn answered(agent: &'static Agent, layout: &Layout, begins: &Beginning) -> Resul
                 break;
             }
         }
-        // A virtual one may have got a carrier, or lost it.
+        // A virtual thread may have been mounted or unmounted.
         target = target_of(agent, layout, begins.holder).unwrap_or(target);
     }
     QUESTIONS.close(question);
@@ -217,13 +217,14 @@ fn look(
             why = Why::NoAnswer;
             return false;
         }
-        // It has not run since before it was known to have the monitor, so it has it still.
+        // It has not run since before it was known to own the monitor, so it still owns it.
         cpu_ns_of(tid) == Ok(before_ns)
     });
     if is_seen { Ok(()) } else { Err(why) }
 }
 
-/// Who is mounted meanwhile is not found without a carrier, and not on one either: it went on.
+/// Reads an unmounted virtual thread. If it is mounted by then, the reading fails: it has run
+/// since.
 fn look_at_unmounted(
     agent: &'static Agent,
     id: u64,

@@ -1,6 +1,5 @@
-//! Has the JVM choose as many objects in a second as are wanted, or no more than that: the
-//! sampler's interval is set anew in the callbacks of objects that it has chosen, on whatever
-//! thread they come. See [`dwell_recorder::rate`] for why weights stay right.
+//! Limits the rate of sampled objects. The callback of a chosen object adapts the sampler's
+//! interval, on the allocating thread. See [`dwell_recorder::rate`] for why weights stay right.
 
 use crate::jvm::allocations;
 use dwell_inside::hotspot::Agent;
@@ -9,10 +8,10 @@ use dwell_recorder::rate::{MOST, Rate, Shared};
 use dwell_recorder::sys::process;
 use std::sync::atomic::Ordering;
 
-/// Finds the interval, where it adapts.
+/// Adapts the interval.
 static RATE: Shared = Shared::fixed();
 
-/// Objects are sampled as `events` want it from now on: the interval adapts, or stays.
+/// Begins to sample objects as `events` says, with a fixed or adaptive interval.
 pub fn begin(agent: &'static Agent, events: &Events) {
     let (bytes, now_ns) = (events.object_bytes(), process::monotonic_ns());
     let rate = match (events.alloc_rate, events.max_rate) {
@@ -26,12 +25,12 @@ pub fn begin(agent: &'static Agent, events: &Events) {
     RATE.begin(rate);
 }
 
-/// It stays what it is.
+/// Fixes the interval.
 pub fn end(agent: &'static Agent) {
     begin(agent, &Events::default());
 }
 
-/// An object was chosen, in its callback.
+/// Counts a chosen object, in its callback.
 pub fn sampled(agent: &'static Agent) {
     RATE.sampled(process::monotonic_ns(), |bytes| {
         let is_set = allocations::adapt(bytes);

@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// The process is ours, but protected (capabilities, a container's policy).
     #[error(
-        "the kernel denies looking into process {pid} ({detail}); {}",
+        "the kernel denies access to process {pid} ({detail}); {}",
         missing_right()
     )]
     Protected {
@@ -69,7 +69,7 @@ pub enum Error {
         detail: String,
     },
     /// Stopped by job control or a debugger, so that it cannot answer.
-    #[error("process {pid} is stopped; let it go on first: kill -CONT {pid}")]
+    #[error("process {pid} is stopped; resume it first: kill -CONT {pid}")]
     Stopped {
         /// The requested pid.
         pid: u32,
@@ -104,7 +104,7 @@ pub enum Error {
     /// The listener did not start or did not reply in time.
     #[error(
         "JVM {pid} did not answer within {seconds} s ({stage}); it may hang in a safepoint \
-         or be starved of CPU: try again, or look at its threads"
+         or be starved of CPU: try again, or check its threads"
     )]
     TimedOut {
         /// The requested pid.
@@ -131,7 +131,9 @@ pub enum Error {
         detail: String,
     },
     /// The argument is too long for the old protocol.
-    #[error("{what} is {len} bytes long, this JVM takes at most {max}; use a shorter file path")]
+    #[error(
+        "{what} is {len} bytes long, the maximum for this JVM is {max}; use a shorter file path"
+    )]
     TooLong {
         /// Name of the argument.
         what: &'static str,

@@ -1,6 +1,6 @@
 //! Requests and replies of HotSpot's attach listener, both protocol versions. Pure.
 //!
-//! Version 1 (every JDK from 8 on) has exactly three arguments, each at most 1024 bytes long.
+//! Version 1 (every JDK from 8 on) has exactly three arguments, each with a maximum of 1024 bytes.
 //! Version 2 (JDK 24 on) has any number of arguments within 256 KiB. A reply is a result code in
 //! decimal, a newline, and text whose form depends on command and JDK.
 

@@ -19,8 +19,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// Default time limit for the listener. It must suffice on a slow machine, because dwell is used to
-/// find out why a machine is slow. The JVM has to start a thread, load a library and read all of
-/// its classes with the CPU time that other processes leave.
+/// find out why a machine is slow. The JVM has to start a thread, load a library and read its
+/// classes with the CPU time that other processes leave.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a launcher may take to load its libjvm.
 const LAUNCH_WAIT: Duration = Duration::from_secs(10);

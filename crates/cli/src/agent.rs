@@ -1,8 +1,8 @@
-//! The agent's library and its commands, as seen from this side.
+//! The agent's library and its commands, from the side of the command.
 //!
-//! The library travels inside this program. Commands are `load` requests of the attach protocol;
-//! the agent answers into a reply file that is made for one command and removed after it, with
-//! the directory around it: an answer that comes too late finds no place.
+//! The library is part of this program. Commands are `load` requests of the attach protocol. The
+//! agent answers into a reply file, which is made for one command and removed afterwards with its
+//! directory. So a late answer finds no file to write to.
 
 use crate::reply::Reply;
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Seek, SeekFrom};
 
 const NAME: &str = "libdwell.so";
-/// Begins the names of replies' directories; sixteen digits follow.
+/// Prefix of reply directories' names; sixteen digits follow.
 const REPLY_PREFIX: &str = "dwell-reply-";
 /// The reply's name in its directory.
 const REPLY_FILE: &str = "reply";
@@ -36,7 +36,7 @@ impl Agent {
     pub fn new(target: Target) -> Result<Agent> {
         // Nothing is written for a JVM that cannot answer.
         target.check_runs()?;
-        // One that is loaded already must be used again: a second copy would not know the first.
+        // A loaded agent must be used again: a second copy would not know its state.
         match target.loaded_library(NAME) {
             Some(library) => Ok(Agent::with(target, library, true)),
             None => {
@@ -94,7 +94,7 @@ impl Agent {
                     .read_to_end(&mut bytes)?;
                 Ok((code, Reply::parse(&bytes)))
             });
-        // Gone with the JVM's /tmp if the JVM has exited meanwhile.
+        // It is gone with the JVM's /tmp if the JVM has exited.
         let _ = self.target.remove_scratch(&scratch.path);
         match result? {
             (0, Some(reply)) if reply.ok => Ok(reply),
@@ -104,7 +104,7 @@ impl Agent {
     }
 }
 
-/// Sixteen hexadecimal digits that nobody can foresee.
+/// Sixteen unpredictable hexadecimal digits.
 pub fn random_name() -> String {
     // The standard library seeds each of these from the system's random numbers.
     let mut hasher = std::hash::RandomState::new().build_hasher();
@@ -112,7 +112,7 @@ pub fn random_name() -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Whether a path can stand in the agent's options, where a comma ends it and `%` is replaced.
+/// Whether a path can be part of the agent's options, in which a comma ends it and `%` is replaced.
 pub fn can_be_an_option(path: &str) -> bool {
     const LENGTH_MAX: usize = 600;
     path.len() <= LENGTH_MAX

@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and the help that goes with it.
+//! The command line and its help.
 
 use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -18,17 +18,17 @@ Examples:
   dwell record MyService                the same by name, until Ctrl-C
   dwell record -- java -jar app.jar     start a program and record it to its end
   dwell record -- mono app.exe          the same for Mono
-  dwell top 4711                        what it does now, live in the terminal
-  dwell safepoints 4711                 what stops all its threads, and who is late
-  dwell stacks 4711                     what each thread does now, even if the JVM hangs
-  dwell report app.jfr --text           where did the time go
+  dwell top 4711                        its activity, live in the terminal
+  dwell safepoints 4711                 safepoints, and the threads that are late
+  dwell stacks 4711                     the stacks of its threads, even if it hangs
+  dwell report app.jfr --text           where the time went
   dwell explain app.jfr                 why it is slow, and what to do";
 
-/// Profiles the time of JVMs and of Mono programs, on the CPU and waiting
+/// Profiles CPU time and wall-clock time of JVMs and Mono programs
 #[derive(Debug, Parser)]
 #[command(name = "dwell", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -36,37 +36,37 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the JVMs and Mono programs of this machine, those in containers included
+    /// List the JVMs and Mono programs of this machine, including those in containers
     Ps,
-    /// Record a JVM and make a flame graph of it
+    /// Record a JVM and make a flame graph
     Record(Record),
-    /// Start a recording that goes on by itself
+    /// Start a recording in the background
     Start(Start),
     /// End a recording
     Stop(Fetch),
-    /// Bring the recording's file up to date while it goes on
+    /// Write the recording to its file without stopping it
     Dump(Fetch),
-    /// Tell what a JVM's recording is doing
+    /// Show recording status
     Status(OneJvm),
-    /// Show a JVM's safepoints as they happen, and which threads are late for them
+    /// Show a JVM's safepoints as they happen, and the threads that are late
     Safepoints(Safepoints),
-    /// Watch a JVM live: time by method, thread, endpoint and cause, safepoints
+    /// Watch a JVM live: time by method, thread, endpoint and cause, and its safepoints
     Top(Top),
-    /// Print the stacks of a JVM's threads, without touching it: a hanging one, too
+    /// Print the stacks of a JVM's threads, even if it hangs
     Stacks(Stacks),
     /// Make an HTML or text report of a recording
     Report(Report),
-    /// Show the page of a recording in a browser, or serve it to one over ssh
+    /// Show a recording's page in a browser, or serve it over ssh
     View(View),
-    /// Say why a recorded program is slow: what, how much, what shows it, what to do
+    /// Explain why a recorded program is slow: cost, evidence, fix
     Explain(Explain),
-    /// Say in what two recordings differ, and whether that is more than chance
+    /// Compare two recordings and test whether the differences are significant
     Diff(Diff),
-    /// Convert a recording to another format, chosen by an option or the output's ending
+    /// Convert a recording to another format, by an option or by the output's ending
     Convert(Convert),
-    /// Put the module where mono finds it, to record without this command
+    /// Install the module for Mono, to record without this command
     InstallMono(InstallMono),
-    /// Record a bundled service: shows the whole way in half a minute
+    /// Record a bundled service: a 30-second tour
     Demo(Demo),
 }
 
@@ -87,7 +87,7 @@ pub fn parse_from<W: Into<OsString> + Clone>(
 }
 
 const RECORD_EXAMPLES: &str = "\
-Ctrl-C ends the recording early and keeps everything; a second Ctrl-C leaves at once.
+Ctrl-C ends the recording early and keeps everything; a second Ctrl-C exits at once.
 
 Examples:
   dwell record                          the only JVM that runs here, until Ctrl-C
@@ -104,16 +104,16 @@ pub struct Record {
     /// How long to record (30s, 2m, or plain seconds) [default: until Ctrl-C or the JVM's end]
     #[arg(short, long, value_name = "TIME", value_parser = units::recording_time)]
     pub duration: Option<Duration>,
-    /// Where to write: FILE.jfr and FILE.html [default: NAME-TIME in this directory]
+    /// Output: FILE.jfr and FILE.html [default: NAME-TIME in this directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Load no agent: read the JVM from outside (no context, requests, pauses, safepoints)
     #[arg(long, conflicts_with = "program")]
     pub no_agent: bool,
-    /// How to sample.
+    /// Sampling options.
     #[command(flatten)]
     pub sampling: Sampling,
-    /// The JVM: its pid, or a part of its main class or jar [default: the only one that runs]
+    /// The JVM: its pid, or a part of its main class or jar [default: the only running JVM]
     #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: Option<String>,
     /// A program to start and record
@@ -121,81 +121,80 @@ pub struct Record {
     pub program: Vec<OsString>,
 }
 
-/// How to sample.
+/// Sampling options.
 #[derive(Debug, Clone, Args)]
 pub struct Sampling {
     /// CPU time between two samples of a thread, from 20us to 10s
     #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
     pub interval: Duration,
-    /// What to sample, divided by commas: `cpu` (what runs), `wall` (what waits, and for what),
-    /// `alloc` (what is allocated), `live` (what stays alive: leaks), `lock` (waits for locks), or
-    /// `all`
+    /// Events, separated by commas: `cpu` (CPU time), `wall` (waiting and its causes), `alloc`
+    /// (allocations), `live` (objects that stay alive: leaks), `lock` (waits for locks), or `all`
     #[arg(short, long, value_parser = events(), value_delimiter = ',',
           value_name = "EVENTS", default_values = ["cpu", "wall"], hide_possible_values = true)]
     pub event: Vec<Event>,
-    /// Wall-clock time between two looks at threads, from 1ms to 10s
+    /// Interval of wall-clock samples, from 1ms to 10s
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
     pub wall: Duration,
-    /// Threads looked at each time [default: as many as --wall-budget allows]
+    /// Threads sampled at each tick [default: as many as --wall-budget allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub wall_threads: Option<u32>,
-    /// Part of one processor's time that looking at threads may take
+    /// Maximum share of one processor for wall-clock sampling
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = units::budget)]
     pub wall_budget: f64,
-    /// Which threads are looked at: `context`, those that work for a request (see docs/context.md)
+    /// Restrict wall-clock samples: `context`, threads that handle a request (see docs/context.md)
     #[arg(long, value_enum, value_name = "WHICH")]
     pub filter: Option<Filter>,
-    /// A method in which a pooled thread waits for work (package.Class.method, * for anything)
+    /// A method in which an idle pool thread waits for work (package.Class.method, * for anything)
     #[arg(long, value_name = "METHOD", value_parser = checked::idle)]
     pub idle: Vec<String>,
-    /// Threads that keep a safepoint waiting for longer are asked where they are, from 200us to 10s
+    /// Time after which a thread is late for a safepoint and its stack is taken, from 200us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::late)]
     pub late: Duration,
-    /// Bytes allocated between two samples, from 1k to 1g; samples allocations, be it in -e or not,
-    /// unless that has live alone (JDK 11 and later) [default with -e alloc or live: 512k]
+    /// Mean bytes between two allocation samples, from 1k to 1g; samples allocations even if -e
+    /// does not list alloc, unless it has live alone (JDK 11 and later) [default with -e alloc or
+    /// live: 512k]
     #[arg(long, value_name = "SIZE", value_parser = checked::alloc)]
     pub alloc: Option<u64>,
-    /// Objects sampled in a second, about, from 1/s to 100000/s: the bytes between two samples
-    /// adapt; samples allocations as --alloc does, which says with how many bytes it begins
+    /// Target rate of allocation samples, from 1/s to 100000/s: the bytes between two samples
+    /// adapt; samples allocations like --alloc, which sets the initial bytes
     #[arg(long, value_name = "RATE", value_parser = checked::rate)]
     pub alloc_rate: Option<u64>,
-    /// Waits for monitors as long as this are all recorded, shorter ones by chance, from 1us to
-    /// 10s; records waits for locks, be it in -e or not [default with -e lock: 1ms]
+    /// Record all waits for monitors of at least this duration, from 1us to 10s, and a sample of
+    /// shorter ones; records waits even if -e does not list lock [default with -e lock: 1ms]
     #[arg(long, value_name = "TIME", value_parser = units::lock)]
     pub lock: Option<Duration>,
-    /// Objects that are sampled, and waits for monitors that are recorded, in a second at most:
-    /// where there are more, the bytes or the time from which on all are taken grow; 0: as many as
-    /// come [default: 500/s]
+    /// Maximum allocation and lock events per second; above it, the sampling intervals are raised;
+    /// 0: no limit [default: 500/s]
     #[arg(long, value_name = "RATE", value_parser = checked::max_rate)]
     pub max_rate: Option<u64>,
-    /// Where samples are triggered from
+    /// Source of CPU samples
     #[arg(long, value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
-    /// From where stacks are walked
+    /// How stacks are walked
     #[arg(long, value_enum, default_value_t = Walk::Snapshot)]
     pub walk: Walk,
-    /// Most frames of a stack; deeper ones are marked as truncated
+    /// Maximum stack depth; deeper stacks are marked as truncated
     #[arg(long, value_name = "N", default_value_t = 8192,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// What of arguments is not told.
+    /// Redaction options.
     #[command(flatten)]
     pub redaction: Redaction,
 }
 
-/// What of the program's arguments and properties is told.
+/// Redaction of the program's arguments and properties.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Redaction {
-    /// Redact arguments and properties with this text in their name or value, too (* for anything)
+    /// Also redact arguments and properties with this text in their name or value (* for anything)
     #[arg(long, value_name = "TEXT", value_parser = checked::redact)]
     pub redact: Vec<String>,
-    /// Show passwords, tokens and keys in arguments and properties, which are redacted otherwise
+    /// Show passwords, tokens and keys in arguments and properties, which are redacted by default
     #[arg(long, conflicts_with = "redact")]
     pub no_redact: bool,
 }
 
 impl Redaction {
-    /// What is a secret.
+    /// The secrets to redact.
     pub fn secrets(&self) -> Secrets {
         if self.no_redact {
             return Secrets::none();
@@ -205,7 +204,7 @@ impl Redaction {
         secrets
     }
 
-    /// The agent's options that say so.
+    /// The same as options of the agent.
     pub fn options(&self) -> String {
         if self.no_redact {
             return ",no-redact".to_owned();
@@ -215,8 +214,8 @@ impl Redaction {
     }
 }
 
-/// What is sampled. Where events are chosen for a recording `all` is one of them, and is named when
-/// none is recognised; for what is made of a recording it is none.
+/// The events. A recording can have `all`, which is listed for an unknown event. A conversion
+/// selects one event, so its list lacks `all`.
 fn events() -> impl TypedValueParser<Value = Event> {
     let names = Event::value_variants().iter();
     let names = names.filter_map(Event::to_possible_value);
@@ -224,80 +223,80 @@ fn events() -> impl TypedValueParser<Value = Event> {
     PossibleValuesParser::new(names).try_map(|name| Event::from_str(&name, false))
 }
 
-/// Bytes between two samples of allocations where nobody says how many.
+/// Default for bytes between two allocation samples.
 const ALLOC_BYTES: u64 = 512 << 10;
 
-/// The interval of waits for monitors where nobody says it.
+/// Default interval of waits for monitors.
 const LOCK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Sampling {
-    /// Whether this is sampled.
+    /// Whether this event is recorded.
     pub fn has(&self, event: Event) -> bool {
         self.event.contains(&event) || self.event.contains(&Event::All)
     }
 
-    /// The interval of waits for monitors; none if these are not recorded.
+    /// The interval of waits for monitors, if they are recorded.
     pub fn lock_interval(&self) -> Option<Duration> {
         let by_event = self.has(Event::Lock).then_some(LOCK_INTERVAL);
         self.lock.or(by_event)
     }
 
-    /// Bytes between two samples of allocations; none if these are not sampled.
+    /// Bytes between two allocation samples, if allocations are sampled.
     pub fn alloc_bytes(&self) -> Option<u64> {
         let is_named = self.alloc.is_some() || self.alloc_rate.is_some();
         let is_sampled = self.has(Event::Alloc) || is_named && !self.has(Event::Live);
         is_sampled.then(|| self.alloc.unwrap_or(ALLOC_BYTES))
     }
 
-    /// Bytes between two samples of objects that are followed; none if these are not.
+    /// Bytes between two samples of followed objects, if objects are followed.
     pub fn live_bytes(&self) -> Option<u64> {
         self.has(Event::Live)
             .then(|| self.alloc.unwrap_or(ALLOC_BYTES))
     }
 }
 
-/// What is sampled.
+/// An event to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Event {
     /// CPU time of all threads
     Cpu,
-    /// Wall-clock time of Java threads, with what they wait for
+    /// Wall-clock time of Java threads, with the causes of waits
     Wall,
-    /// Objects that are allocated, by class
+    /// Allocated objects, by class
     Alloc,
-    /// Of these, those that are alive at the end
+    /// Sampled objects that are alive at the end
     Live,
-    /// Waits for locks that other threads have, by class
+    /// Waits for locks that other threads hold, by class
     Lock,
-    /// All of these; of what is recorded only
+    /// All events; not for conversions
     #[value(hide = true)]
     All,
 }
 
-/// Which threads are looked at.
+/// The threads that wall-clock samples are restricted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Filter {
-    /// Those that work for a request
+    /// Threads that handle a request
     Context,
 }
 
-/// Where samples are triggered from.
+/// Source of CPU samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Engine {
-    /// perf events where permitted, but for threads that are switched thousands of times a second;
-    /// else timers
+    /// perf events where permitted, timers elsewhere and for threads with thousands of switches a
+    /// second
     Auto,
     /// perf events for all threads (exact at short intervals)
     Perf,
-    /// CPU timers of each thread (need no permission)
+    /// CPU timers of each thread (no permission needed)
     Timer,
-    /// perf events without signals for threads that work for no request and run no virtual thread:
-    /// the kernel copies their registers and stacks; the others as auto
+    /// perf events without signals for threads that handle no request and run no virtual thread:
+    /// the kernel copies their registers and stacks; other threads as with auto
     Kernel,
 }
 
 impl Engine {
-    /// The word that the agent knows it by.
+    /// The agent's word for it.
     pub fn word(self) -> &'static str {
         match self {
             Engine::Auto => "auto",
@@ -308,10 +307,10 @@ impl Engine {
     }
 }
 
-/// From where stacks are walked.
+/// How stacks are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Walk {
-    /// From a copy; the thread is held for microseconds
+    /// From a copy; the thread stops for microseconds
     Snapshot,
     /// On the sampled thread, in its signal handler
     Handler,
@@ -320,7 +319,7 @@ pub enum Walk {
 }
 
 impl Walk {
-    /// The word that the agent knows it by.
+    /// The agent's word for it.
     pub fn word(self) -> &'static str {
         match self {
             Walk::Snapshot => "snapshot",
@@ -336,37 +335,37 @@ impl Walk {
 The JVM writes the file itself: FILE is a path as the JVM sees it. `%p` stands for its pid, `%t`
 for the time.
 
-Where a recording runs, it goes on into the same file, and the events and intervals that are named
-take the place of its own: alloc, live and lock can be switched on and off, and be made finer.
+A running recording continues in the same file, with the given events and intervals in place of its
+own: alloc, live and lock can be switched on and off, and intervals can change.
 
 Examples:
   dwell start 4711
-  dwell start -e cpu,wall,alloc 4711    the recording that runs samples allocations, too
+  dwell start -e cpu,wall,alloc 4711    the running recording also samples allocations
   dwell start -o /var/log/app-%t.jfr --max-size 200m 4711")]
 pub struct Start {
-    /// Where the JVM shall write [default: NAME-TIME.jfr here, or in a new folder in
-    /// the container's /tmp]
+    /// Where the JVM writes [default: NAME-TIME.jfr here, or in a new folder in the container's
+    /// /tmp]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<String>,
-    /// How to sample.
+    /// Sampling options.
     #[command(flatten)]
     pub sampling: Sampling,
-    /// Keep about this much of the recording (64m, 1g), dropping the oldest
+    /// Maximum size of the recording, about (64m, 1g); the oldest data is dropped
     #[arg(long, value_name = "SIZE", value_parser = checked::size)]
     pub max_size: Option<String>,
-    /// Keep about this age of the recording (30m, 2h), dropping the oldest
+    /// Maximum age of the recording, about (30m, 2h); the oldest data is dropped
     #[arg(long, value_name = "TIME", value_parser = units::kept_age)]
     pub max_age: Option<Duration>,
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
-    /// What was named on the command line, and is no default.
+    /// Options given on the command line, not defaults.
     #[arg(skip)]
     named: Vec<String>,
 }
 
 impl Start {
-    /// Whether the option of this field was named on the command line.
+    /// Whether the option of this field was given on the command line.
     pub fn is_named(&self, field: &str) -> bool {
         self.named.iter().any(|name| name == field)
     }
@@ -375,10 +374,10 @@ impl Start {
 /// `dwell install-mono`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Mono loads profilers at its start only. With the module in place any program records itself:
+Mono loads profilers at its start only. With the module installed, programs can record themselves:
   MONO_ENV_OPTIONS=--profile=dwell:cpu=10ms,wall=20ms,file=app.jfr mono app.exe")]
 pub struct InstallMono {
-    /// Where to put it [default: the lib directory beside the mono on the search path]
+    /// Where to put it [default: the lib directory next to the mono on the search path]
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -386,7 +385,7 @@ pub struct InstallMono {
 /// `dwell stop` and `dwell dump`.
 #[derive(Debug, Args)]
 pub struct Fetch {
-    /// Also copy the recording here
+    /// Also copy the recording to this file
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The JVM: its pid, or a part of its main class or jar
@@ -394,7 +393,7 @@ pub struct Fetch {
     pub jvm: String,
 }
 
-/// Commands that need nothing but a JVM.
+/// Commands with a JVM as their only argument.
 #[derive(Debug, Args)]
 pub struct OneJvm {
     /// The JVM: its pid, or a part of its main class or jar
@@ -405,7 +404,7 @@ pub struct OneJvm {
 /// `dwell safepoints`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Ctrl-C ends it early, and prints the sums all the same.
+Ctrl-C ends it early, and prints the sums.
 
 Examples:
   dwell safepoints 4711                 until Ctrl-C or the JVM's end
@@ -425,22 +424,22 @@ pub struct Safepoints {
 /// `dwell top`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Keys: 1-7 tables, Enter into a row, Esc back, Space pause, s sort, / filter, ? all keys, q quit.
-100 % is one processor, or one thread, all the time. See docs/top.md.
+Keys: 1-7 tables, Enter open, Esc back, Space pause, s sort, / filter, ? all keys, q quit.
+100 % is one processor, or one thread, for the whole window. See docs/top.md.
 
 Examples:
   dwell top 4711                        until q, Ctrl-C or the JVM's end
-  dwell top --window 30s MyService      what was in the last 30 seconds
+  dwell top --window 30s MyService      the last 30 seconds
   dwell top --batch -n 1 4711           one screen as plain text, after 10 seconds
   dwell top --no-agent 4711             load nothing into the JVM; see docs/stacks.md")]
 pub struct Top {
-    /// How far back is counted, from 1s to 5m
+    /// Window of time that is shown, from 1s to 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::window)]
     pub window: Duration,
-    /// What to show first
+    /// First table
     #[arg(long, value_enum, value_name = "TABLE", default_value_t = Table::Methods)]
     pub view: Table,
-    /// Print plain text, a screen each window, instead of drawing on the terminal
+    /// Print plain text, one screen per window, instead of drawing on the terminal
     #[arg(short, long)]
     pub batch: bool,
     /// With --batch: time between two screens [default: the window]
@@ -449,13 +448,13 @@ pub struct Top {
     /// With --batch: rows of the table
     #[arg(long, value_name = "N", requires = "batch", default_value_t = 20)]
     pub rows: usize,
-    /// End after so many screens
+    /// Number of screens
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
     /// Load no agent: read the JVM from outside (no endpoints, requests, pauses, safepoints)
     #[arg(long)]
     pub no_agent: bool,
-    /// How to sample.
+    /// Sampling options.
     #[command(flatten)]
     pub sampling: Sampling,
     /// The JVM: its pid, or a part of its main class or jar
@@ -475,6 +474,7 @@ pub enum Table {
     /// Wall time by cause
     Causes,
     /// Safepoints
+    #[value(name = "safepoints", alias = "stops")]
     Stops,
     /// Stacks
     Stacks,
@@ -483,36 +483,36 @@ pub enum Table {
 /// `dwell stacks`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Everything is read from outside: nothing is loaded into the JVM, no thread is stopped or signalled,
-and the JVM need not answer. Threads that run are shown by a sample that the kernel takes.
+dwell reads the JVM from outside: it loads nothing into the JVM, stops or signals no thread, and
+needs no answer from the JVM. The stack of a running thread is a sample by the kernel.
 
 Examples:
   dwell stacks 4711                     all Java threads
-  dwell stacks --group 4711             threads with the same stack together
-  dwell stacks --native --virtual 4711  all threads there are
+  dwell stacks --group 4711             threads grouped by stack
+  dwell stacks --native --virtual 4711  all threads
   dwell stacks --repeat 10 -i 100ms MyService")]
 pub struct Stacks {
-    /// Threads of the JVM itself and of libraries, and native frames, too
+    /// Include threads of the JVM itself and of libraries, and native frames
     #[arg(long)]
     pub native: bool,
-    /// Virtual threads that wait without a carrier, too: at most N of them
+    /// Include at most N virtual threads that wait without a carrier
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000",
           require_equals = true)]
     pub r#virtual: Option<usize>,
-    /// Put threads with the same stack together
+    /// Group threads with the same stack
     #[arg(long)]
     pub group: bool,
-    /// Stop a thread that runs for a moment if it cannot be read otherwise
+    /// Stop a running thread for a moment if it cannot be read otherwise
     #[arg(long)]
     pub stop: bool,
-    /// Look so many times
+    /// Number of dumps
     #[arg(long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
-    /// Time between two looks
+    /// Interval between dumps
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = units::moment)]
     pub interval: Duration,
-    /// One JSON object a look, instead of text
+    /// Print one JSON object per dump instead of text
     #[arg(long)]
     pub json: bool,
     /// The JVM: its pid, or a part of its main class or jar
@@ -527,29 +527,28 @@ Examples:
   dwell report app.jfr                  writes app.html
   dwell report app.jfr --text           prints a summary
   dwell report app.jfr --text --safepoints
-                                        what stopped all threads, and who was late")]
+                                        safepoints, and the threads that were late")]
 pub struct Report {
-    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write the page [default: the recording's name with .html]
+    /// Output page [default: the recording's name with .html]
     #[arg(short, long, value_name = "FILE.html",
           value_parser = OsStringValueParser::new().try_map(checked::page))]
     pub output: Option<PathBuf>,
     /// Print a summary instead of writing a page
     #[arg(long, conflicts_with = "output")]
     pub text: bool,
-    /// With --text: print the safepoints instead, by operation, with the threads that were late
+    /// With --text: print the safepoints instead, by operation, with the late threads
     #[arg(long, requires = "text")]
     pub safepoints: bool,
-    /// With --text: tables of wall time have what was idle, too; without it that is one line
+    /// With --text: include idle time in the tables of wall time, instead of one line for it
     #[arg(long, requires = "text", conflicts_with = "safepoints")]
     pub idle: bool,
-    /// The page has all frames, also of stacks that hardly any samples share, of which a page of
-    /// very many leaves some out
+    /// Include all frames; by default, a very large page leaves out stacks with hardly any samples
     #[arg(long, conflicts_with = "text")]
     pub all_frames: bool,
-    /// What of arguments is not told.
+    /// Redaction options.
     #[command(flatten)]
     pub redaction: Redaction,
 }
@@ -557,8 +556,8 @@ pub struct Report {
 /// `dwell view`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The browser is $BROWSER, or that of the desktop. The page is the one beside the recording, made anew
-if the recording is newer.
+Uses $BROWSER, or the desktop's browser. The page is next to the recording, and is made again if the
+recording is newer.
 
 Examples:
   dwell view app.jfr                    writes app.html and opens it
@@ -569,11 +568,11 @@ pub struct View {
     /// A recording, a page, or a folder with recordings
     #[arg(value_name = "FILE|FOLDER")]
     pub input: PathBuf,
-    /// Serve the page on 127.0.0.1, until Ctrl-C [default port: any that is free]
+    /// Serve the page on 127.0.0.1 until Ctrl-C [default port: any free one]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0",
           require_equals = true)]
     pub serve: Option<u16>,
-    /// What of arguments is not told.
+    /// Redaction options.
     #[command(flatten)]
     pub redaction: Redaction,
 }
@@ -581,18 +580,18 @@ pub struct View {
 /// `dwell explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each finding has its share of wall or CPU time with a 95 % confidence interval, what shows it, what
-to do, and how sure it is. docs/explain.md tells the rules and when each of them speaks.
+Each finding has its cost (a share of wall or CPU time with a 95 % confidence interval), evidence,
+fix and confidence. docs/explain.md lists the rules and their conditions.
 
 Examples:
   dwell explain app.jfr                 all findings, most costly first
   dwell explain app.jfr --endpoint 'GET /users/*'
-  dwell explain app.jfr --json          also which rules found nothing, or lack data")]
+  dwell explain app.jfr --json          includes rules without findings or without data")]
 pub struct Explain {
-    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Only requests of such endpoints (* for anything)
+    /// Only requests of matching endpoints (* for anything)
     #[arg(long, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
     /// Print JSON instead of text
@@ -606,11 +605,11 @@ pub struct Explain {
 Rows marked * are significant, see docs/explain.md.
 
 Examples:
-  dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, for each second;
+  dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, per second;
                                         and a page with a flame graph: after-against-before.html
   dwell diff before.jfr after.jfr --per request
   dwell diff before.jfr after.jfr --markdown --fail-on 'cpu>5%'
-                                        for a build that fails if CPU time grows: docs/ci.md
+                                        fails a build if CPU time grows: docs/ci.md
   dwell diff before.jfr after.jfr --collapsed > both.folded
                                         stacks with two numbers, for other flame graph tools")]
 pub struct Diff {
@@ -620,44 +619,44 @@ pub struct Diff {
     /// The second recording
     #[arg(value_name = "B.jfr")]
     pub b: PathBuf,
-    /// What numbers are for: a second, a request that ended, or all samples (shares)
+    /// Unit of comparison: per second, per completed request, or all samples (shares)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = PerWhat::Second)]
     pub per: PerWhat,
-    /// Where the page goes [default: beside B, B-against-A.html]
+    /// Output page [default: next to B, B-against-A.html]
     #[arg(short, long, value_name = "FILE",
           value_parser = OsStringValueParser::new().try_map(checked::page))]
     pub output: Option<PathBuf>,
-    /// Print the text only, write no page
+    /// Print text only, write no page
     #[arg(long, conflicts_with = "output")]
     pub text: bool,
-    /// Print JSON instead of text, write no page
+    /// Print JSON only, write no page
     #[arg(long, conflicts_with_all = ["collapsed", "text", "output"])]
     pub json: bool,
-    /// Print Markdown instead of text, write a page with -o only
+    /// Print Markdown instead of text; writes a page with -o only
     #[arg(long, conflicts_with_all = ["collapsed", "text", "json"])]
     pub markdown: bool,
-    /// Exit with 3 if this has grown by more, and by more than chance: cpu, wall (without idle
-    /// time), alloc, a cause, or cpu:METHOD (* for anything), as in cpu>5%; can be given again
+    /// Exit with 3 if this has grown by more than the limit, and significantly: cpu, wall (without
+    /// idle time), alloc, a cause, or cpu:METHOD (* for anything), as in cpu>5%; repeatable
     #[arg(long, value_name = "LIMIT", value_parser = checked::limit, conflicts_with = "collapsed")]
     pub fail_on: Vec<Limit>,
-    /// Print stacks with their numbers in A and B, those of A brought to what B has
+    /// Print stacks with their values in A and B, those of A scaled to B
     #[arg(long, conflicts_with_all = ["text", "output"])]
     pub collapsed: bool,
-    /// Which time --collapsed counts [default: cpu]; or, with alloc and live, bytes in the place of
-    /// time, as text or collapsed
+    /// Time for --collapsed [default: cpu]; alloc and live compare bytes instead of time, as text
+    /// or collapsed
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
-    /// What of arguments is not told.
+    /// Redaction options.
     #[command(flatten)]
     pub redaction: Redaction,
 }
 
-/// What numbers of a difference are for.
+/// Unit of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PerWhat {
-    /// A second of the recording
+    /// Per second of the recording
     Second,
-    /// A request that ended
+    /// Per completed request
     Request,
     /// All samples
     Sample,
@@ -676,81 +675,80 @@ Examples:
   dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
-    /// A recording: ours, or one of the JDK's own, of async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Where to write: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or
-    /// .otlp.json, or any name with one of the next seven options [default with those: standard
-    /// output]
+    /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or .otlp.json, or
+    /// any name with one of the next seven options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
-    /// Collapsed stacks, whatever the output's ending
+    /// Write collapsed stacks, whatever the output's ending
     #[arg(long, group = "format")]
     pub collapsed: bool,
-    /// A summary in text, whatever the output's ending
+    /// Write a summary in text, whatever the output's ending
     #[arg(long, group = "format")]
     pub text: bool,
-    /// A page, whatever the output's ending
+    /// Write a page, whatever the output's ending
     #[arg(long, group = "format")]
     pub html: bool,
-    /// A recording with only what all tools for JFR know, whatever the output's ending
+    /// Write a recording for other JFR tools, whatever the output's ending
     #[arg(long, group = "format")]
     pub jfr: bool,
-    /// A profile for pprof, of all kinds of time, allocations and locks, whatever the output's
-    /// ending
+    /// Write a profile for pprof, with all kinds of time, allocations and locks, whatever the
+    /// output's ending
     #[arg(long, group = "format")]
     pub pprof: bool,
-    /// The same as OTLP profiles (protobuf), whatever the output's ending
+    /// Write the same as OTLP profiles (protobuf), whatever the output's ending
     #[arg(long, group = "format")]
     pub otlp: bool,
-    /// The same as OTLP profiles in JSON, whatever the output's ending
+    /// Write the same as OTLP profiles in JSON, whatever the output's ending
     #[arg(long, group = "format")]
     pub otlp_json: bool,
-    /// The unit that collapsed stacks count in [default: samples of CPU time, ns of wall time and
-    /// with lock, bytes with alloc and live]
+    /// Unit of collapsed stacks [default: samples for cpu, ns for wall and lock, bytes for alloc
+    /// and live]
     #[arg(long, value_enum)]
     pub unit: Option<Unit>,
-    /// Begin collapsed stacks with their thread
+    /// Begin collapsed stacks with the thread's name
     #[arg(long)]
     pub threads: bool,
-    /// Collapsed stacks of threads that were late for safepoints, weighing how long they held all
-    /// others up (in ns)
+    /// Collapsed stacks of threads that were late for safepoints, weighted by how long they held
+    /// all others up (in ns)
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
-    /// What collapsed stacks count: time, with lock that in locks, or with alloc and live bytes,
-    /// the class innermost [default: cpu, or wall with one of the next options]
+    /// Event of collapsed stacks: time, time in locks, or with alloc and live bytes, with the class
+    /// as innermost frame [default: cpu, or wall with one of the next options]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)
     #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = checked::cause)]
     pub cause: Vec<String>,
-    /// Only time of threads with such names (* for anything)
+    /// Only time of threads with matching names (* for anything)
     #[arg(long, value_name = "NAME")]
     pub thread: Option<String>,
-    /// Only time that was for such endpoints (* for anything)
+    /// Only time for matching endpoints (* for anything)
     #[arg(long, value_name = "ENDPOINT")]
     pub endpoint: Option<String>,
-    /// Only time from this time of the recording on; what lasts longer counts in part
+    /// Only time from this moment of the recording on; longer events count in part
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub from: Option<Duration>,
-    /// Only time before this time of the recording
+    /// Only time before this moment of the recording
     #[arg(long, value_name = "TIME", value_parser = units::moment)]
     pub to: Option<Duration>,
-    /// What of arguments is not told.
+    /// Redaction options.
     #[command(flatten)]
     pub redaction: Redaction,
 }
 
-/// What collapsed stacks count.
+/// Unit of collapsed stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// Samples
     Samples,
     /// Nanoseconds of CPU time or wall time
     Ns,
-    /// Bytes that are allocated, or alive
+    /// Bytes allocated, or alive
     Bytes,
-    /// Objects that are alive
+    /// Objects alive
     Objects,
 }
 

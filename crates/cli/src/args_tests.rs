@@ -1,4 +1,4 @@
-//! Command lines, and what they ask for.
+//! Command lines, and the resulting settings.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn definitions_are_consistent() {
 }
 
 #[test]
-fn a_jvm_or_a_program_is_recorded() {
+fn record_takes_a_jvm_or_a_program() {
     let by_pid = record(&["-d", "30", "-i", "1ms", "-e", "cpu", "4711"]).unwrap();
     assert_eq!(by_pid.jvm.as_deref(), Some("4711"));
     assert_eq!(by_pid.duration, Some(Duration::from_secs(30)));

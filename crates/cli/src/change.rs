@@ -1,21 +1,21 @@
-//! `dwell start` where a recording runs: what it is to record from now on. Pure.
+//! `dwell start` while a recording runs: changes its events. Pure.
 //!
-//! Only what was named on the command line is told to the agent. Defaults are for recordings that
-//! begin: here what is not named stays as it is.
+//! Only options given on the command line go to the agent. Defaults are for new recordings; here,
+//! an option that is not given stays unchanged.
 
 use crate::args::{Event, Filter, Start};
 use crate::reply::Reply;
 use std::fmt::Write as _;
 
-/// Bytes between two samples of objects where neither the recording nor anybody says how many.
+/// Bytes between two allocation samples, if neither the recording nor an option sets them.
 const OBJECTS: &str = "512k";
 /// The same for waits for monitors.
 const LOCK: &str = "1ms";
 /// The same for wall time.
 const WALL: &str = "20ms";
 
-/// The agent's options that ask for it; `events` is what the recording has, as its status says it.
-/// `file` is where it shall go, if that was named.
+/// The agent's options for the change. `events` are the recording's events, from its status. `file`
+/// is the output, if one was given.
 pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
     let present = Present(events);
     let sampling = &args.sampling;
@@ -61,14 +61,14 @@ pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
     options
 }
 
-/// Why nothing is asked for, in the words of the command line: wall time can neither come to a
-/// recording nor leave it. `events` as for [`options`].
+/// The reason why the change is impossible, in the words of the command line: wall time cannot be
+/// added to a running recording or removed from it. `events` as for [`options`].
 pub fn refusal(args: &Start, events: &str, pid: u32) -> Option<String> {
     let named = args.is_named("event") || args.is_named("wall");
     let wanted = args.sampling.has(Event::Wall) || args.is_named("wall");
     let (option, remedy) = match (wanted, Present(events).get("wall")) {
         _ if !named => return None,
-        (false, Some(_)) => ("-e", "name wall as well, as in -e cpu,wall"),
+        (false, Some(_)) => ("-e", "add wall, as in -e cpu,wall"),
         (true, None) if args.is_named("wall") => ("--wall", "leave it out"),
         (true, None) => ("-e", "leave wall out, as in -e cpu"),
         _ => return None,
@@ -92,7 +92,7 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     if !args.is_named("event") && !intervals.iter().any(|id| args.is_named(id)) {
         return; // the agent says what there is to name
     }
-    // Without -e the events stay, and those of which an interval is named come to them.
+    // Without -e the events stay, and an event with an interval is added.
     let has = |event, name| match args.is_named("event") {
         true => sampling.has(event),
         false => present.get(name).is_some(),
@@ -119,7 +119,7 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
     if live {
         let _ = write!(options, ",live={size}");
     }
-    // An interval in the place of a rate.
+    // An interval replaces a rate.
     let known = present
         .get("alloc-rate")
         .filter(|_| sampling.alloc.is_none());
@@ -141,13 +141,13 @@ fn add_events(options: &mut String, args: &Start, present: &Present<'_>) {
         None => {}
     }
     if options == "start" {
-        // Nothing but CPU time, which is always recorded.
+        // CPU time alone, which is always recorded.
         let _ = write!(options, ",cpu={}", present.get("cpu").unwrap_or("10ms"));
     }
 }
 
-/// What has changed, for people.
-pub fn told(pid: u32, reply: &Reply) -> String {
+/// The change, for people.
+pub fn described(pid: u32, reply: &Reply) -> String {
     let get = |key| reply.get(key).unwrap_or_default();
     let (file, was, now) = (get("file"), get("was"), get("events"));
     match was == now {
@@ -158,11 +158,11 @@ pub fn told(pid: u32, reply: &Reply) -> String {
     }
 }
 
-/// What a recording has: `cpu=10ms,wall=20ms,alloc=512k,live`.
+/// The events of a recording: `cpu=10ms,wall=20ms,alloc=512k,live`.
 struct Present<'a>(&'a str);
 
 impl<'a> Present<'a> {
-    /// The interval of an event; empty if it has that of another one.
+    /// The interval of an event; empty if it uses that of another one.
     fn get(&self, name: &str) -> Option<&'a str> {
         let words = self.0.split(',');
         let mut pairs = words.map(|word| word.split_once('=').unwrap_or((word, "")));
@@ -258,7 +258,7 @@ mod tests {
     fn unchanged_wall_time_is_reported_in_option_words() {
         for (words, events, part) in [
             ("-e cpu", "cpu=1ms,wall=5ms", "-e: wall time is"),
-            ("-e cpu", "cpu=1ms,wall=5ms", "name wall as well"),
+            ("-e cpu", "cpu=1ms,wall=5ms", "add wall"),
             ("-e cpu,lock", "cpu=1ms,wall=5ms", "'dwell stop 7' first"),
             ("-e cpu,wall", "cpu=1ms", "leave wall out"),
             ("--wall 5ms", "cpu=1ms", "--wall: wall time is"),
@@ -280,12 +280,12 @@ mod tests {
             Reply::parse(text.as_bytes()).unwrap()
         };
         assert_eq!(
-            told(7, &reply("cpu=1ms,alloc=1k")),
+            described(7, &reply("cpu=1ms,alloc=1k")),
             "recording JVM 7 to /a.jfr: was cpu=1ms,alloc=1k; now cpu=1ms; end it with: dwell stop \
              7\n"
         );
         assert_eq!(
-            told(7, &reply("cpu=1ms")),
+            described(7, &reply("cpu=1ms")),
             "recording JVM 7 to /a.jfr as before: cpu=1ms\n"
         );
     }

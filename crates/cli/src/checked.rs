@@ -1,4 +1,4 @@
-//! Values on the command line that must be of a kind, checked before anything is touched. Pure.
+//! Checks values of the command line before any other action. Pure.
 
 use dwell_report::{Limit, Limited};
 use dwell_wall::cause::Cause;
@@ -6,7 +6,7 @@ use dwell_wall::pools::Pools;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What an output's name asks for.
+/// The format of an output, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Collapsed stacks.
@@ -25,9 +25,9 @@ pub enum Format {
     Text,
 }
 
-/// The format that a file's ending stands for.
+/// The format of a file's ending.
 pub fn format_of(output: &Path) -> Option<Format> {
-    // Of an ending with two parts, the first one.
+    // For an ending with two parts, the first one.
     let inner = Path::new(output.file_stem()?)
         .extension()
         .unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn format_of(output: &Path) -> Option<Format> {
     }
 }
 
-/// The output of `report`: a page, whose name may have no ending at all.
+/// The output of `report`: a page. Its name needs no ending.
 pub fn page(output: OsString) -> Result<PathBuf, String> {
     let output = PathBuf::from(output);
     if output.as_os_str().is_empty() {
@@ -69,7 +69,7 @@ pub fn idle(text: &str) -> Result<String, String> {
 /// A text that is redacted.
 pub fn redact(text: &str) -> Result<String, String> {
     if text.replace('*', "").is_empty() {
-        return Err("name a part of what is to be redacted".to_owned());
+        return Err("give a part of the text to redact".to_owned());
     }
     if text.contains([',', '"', '\'']) || text.chars().any(char::is_control) {
         return Err("no commas and no quotes; use * in their place".to_owned());
@@ -90,9 +90,9 @@ pub fn cause(text: &str) -> Result<String, String> {
 
 /// A limit of growth: `cpu>5%`, `monitor>20%`, `cpu:a.B.*>10%`.
 pub fn limit(text: &str) -> Result<Limit, String> {
-    const EXAMPLES: &str = "what may grow and by how much, in quotes, such as 'cpu>5%', \
+    const EXAMPLES: &str = "a limit of growth in quotes, such as 'cpu>5%', \
                             'wall>10%', 'alloc>5%', 'monitor>20%' or 'cpu:com.acme.*>10%'";
-    // Names of methods can have this sign as well.
+    // Names of methods may also have this character.
     let (of, percent) = text.rsplit_once('>').ok_or(EXAMPLES)?;
     let percent = percent.trim().strip_suffix('%').ok_or(EXAMPLES)?;
     let is_number = percent.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -121,7 +121,7 @@ pub fn limit(text: &str) -> Result<Limit, String> {
     })
 }
 
-/// A JVM's pid or a part of its name; the empty text would be a part of each.
+/// A JVM's pid or a part of its name. An empty text would match each name.
 pub fn jvm(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("a pid, or a part of a main class or jar; `dwell ps` lists them".to_owned()),
@@ -142,19 +142,19 @@ pub fn alloc(text: &str) -> Result<u64, String> {
 pub fn rate(text: &str) -> Result<u64, String> {
     match text.strip_suffix("/s").unwrap_or(text).parse() {
         Ok(rate @ 1..=100_000) => Ok(rate),
-        _ => Err("a number of samples in a second such as 200/s, from 1/s to 100000/s".to_owned()),
+        _ => Err("a rate of samples such as 200/s, from 1/s to 100000/s".to_owned()),
     }
 }
 
-/// The same where there may be no limit: 0.
+/// The same with 0 for no limit.
 pub fn max_rate(text: &str) -> Result<u64, String> {
     match text.strip_suffix("/s").unwrap_or(text).parse() {
         Ok(rate @ 0..=100_000) => Ok(rate),
-        _ => Err("a number in a second such as 200/s, up to 100000/s, or 0 for any".to_owned()),
+        _ => Err("a rate such as 200/s, up to 100000/s, or 0 for no limit".to_owned()),
     }
 }
 
-/// How much of a recording is kept, `64m` or `1g`, as the agent reads it.
+/// Maximum size of a recording, `64m` or `1g`, as the agent reads it.
 pub fn size(text: &str) -> Result<String, String> {
     const MIN: u64 = 1 << 20;
     const MAX: u64 = 1 << 50;
@@ -165,8 +165,7 @@ pub fn size(text: &str) -> Result<String, String> {
     }
 }
 
-/// A number with an optional unit: k, m, g (powers of 1024); the greatest there is for what is more
-/// than that.
+/// A number with an optional unit: k, m, g (powers of 1024). Larger numbers become the maximum.
 fn bytes(text: &str) -> Option<u64> {
     let (number, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),

@@ -1,4 +1,4 @@
-//! `dwell start`, `stop`, `dump` and `status`: recordings that go on without us.
+//! `dwell start`, `stop`, `dump` and `status`: recordings in the background.
 
 use crate::agent::{self, Agent};
 use crate::args::{Fetch, OneJvm, Start};
@@ -31,7 +31,7 @@ pub fn start(args: &Start) -> Result<()> {
             anyhow::bail!(why);
         }
         let reply = agent.command(&change::options(args, events, named.as_deref()))?;
-        return crate::print(&change::told(pid, &reply));
+        return crate::print(&change::described(pid, &reply));
     }
     let file = match named {
         Some(file) => file,
@@ -51,7 +51,7 @@ pub fn start(args: &Start) -> Result<()> {
     ))
 }
 
-/// A path given by the user, as the agent takes it: `%p` and `%t` are the agent's to fill in.
+/// The user's path in the form of the agent, which replaces `%p` and `%t`.
 fn file_option(file: &str, target: &Target) -> Result<String> {
     let absolute = match target.shares_files() {
         true => std::path::absolute(file).with_context(|| file.to_owned())?,
@@ -98,12 +98,12 @@ pub fn dump(args: &Fetch) -> Result<()> {
 
 fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     let agent = Agent::loaded(find::target(&args.jvm)?)?;
-    // After a stop there is no second chance to fetch the recording: a place that cannot be written
-    // is refused while it still goes on.
+    // After a stop, the recording cannot be fetched again. So an output that cannot be written is
+    // refused while the recording still runs.
     let output = match &args.output {
         Some(path) => {
             let shown = recording::shown(path);
-            let text = || format!("-o {shown} cannot be written; choose another place");
+            let text = || format!("-o {shown} cannot be written; choose another file");
             let output = Output::begin(path, Named::ByUser).with_context(text)?;
             Some((path, output))
         }
@@ -135,8 +135,7 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     crate::print(&text)
 }
 
-/// Copies a recording of the target's; `false` if it is the output itself under some name, and so
-/// is there already.
+/// Copies a recording of the target. `false` if the output is the same file under another name.
 fn copy(target: &Target, file: &str, path: &Path, mut output: Output) -> Result<bool> {
     let mut from = agent::open_recording(target, file)?;
     let text = || format!("recorded: {file}, but copying it to {}", path.display());
@@ -150,10 +149,10 @@ fn copy(target: &Target, file: &str, path: &Path, mut output: Output) -> Result<
     Ok(true)
 }
 
-/// The agent goes on writing: what it added after the header was copied is not in that header's
-/// chunk, and readers would take it for a chunk of its own.
+/// The agent may write during the copy. Data after the copied header's chunk is cut off, because
+/// readers would take it for another chunk.
 fn cut_behind_chunks(file: &mut File) -> std::io::Result<()> {
-    /// Magic, version, and the chunk's size: the beginning of its header of 68 bytes.
+    /// Magic, version, and the chunk's size, at the beginning of its header of 68 bytes.
     const BEGIN: usize = 16;
     const HEADER: u64 = 68;
     let len = file.metadata()?.len();
@@ -186,7 +185,7 @@ pub fn status(args: &OneJvm) -> Result<()> {
     }
 }
 
-/// Of whom the kernel takes samples without a signal, where that was asked for.
+/// Threads that the kernel samples without a signal, if the engine does that.
 fn unsignalled(reply: &Reply) -> Option<String> {
     let samples = reply.number("unsignalled")?;
     let number = |key| reply.number(key).unwrap_or(0);
@@ -199,15 +198,15 @@ fn unsignalled(reply: &Reply) -> Option<String> {
         )
     });
     Some(format!(
-        "{samples} samples; {rings} threads just now, {most} at most{why}"
+        "{samples} samples; now {rings} threads, maximum {most}{why}"
     ))
 }
 
-/// How many threads have timers for their perf events, and why.
+/// Number of threads with timers for their perf events, and the reason.
 fn timers(reply: &Reply) -> Option<String> {
     let threads = reply.number("timers").filter(|threads| *threads > 0)?;
     Some(format!(
-        "{threads} threads, as they are switched too often for perf events: they tell only that \
+        "{threads} threads, switched too often for perf events: they only report that \
          they were in the kernel"
     ))
 }
@@ -220,10 +219,10 @@ fn described(reply: &Reply) -> String {
     };
     match reply.get("state") {
         Some("stopped") if reply.get("file").is_some() => {
-            let text = "stopped: nothing is being recorded now; the last recording:";
+            let text = "stopped; last recording:";
             line("state", text.to_owned());
         }
-        Some("stopped") => line("state", "stopped: nothing is being recorded now".to_owned()),
+        Some("stopped") => line("state", "stopped: no recording".to_owned()),
         Some(state) => line("state", state.to_owned()),
         None => {}
     }
@@ -282,13 +281,13 @@ fn described(reply: &Reply) -> String {
     text
 }
 
-/// What the wall-clock sampler looks at, and what that costs.
+/// Number and cost of wall-clock samples.
 fn wall(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let interval = units::short(number("wall_interval_ns")?);
     let (looks, cpu_ns) = (number("wall_looks")?, number("wall_cpu_ns")?);
     let mut text = format!(
-        "every {interval}, {looks} looks at {} threads, {} failed",
+        "every {interval}, {looks} samples of {} threads, {} failed",
         number("wall_threads")?,
         number("wall_failed")?
     );
@@ -302,7 +301,7 @@ fn wall(reply: &Reply) -> Option<String> {
     }
     if let Some(looks) = number("wall_unmounted_looks").filter(|looks| *looks > 0) {
         let threads = number("wall_unmounted").unwrap_or(0);
-        text += &format!(", {looks} at about {threads} unmounted virtual ones");
+        text += &format!(", {looks} of about {threads} unmounted virtual threads");
     }
     if let Some(elapsed_ns) = number("wall_ns").filter(|ns| *ns > 0) {
         let share = 100.0 * cpu_ns as f64 / elapsed_ns as f64;
@@ -311,7 +310,7 @@ fn wall(reply: &Reply) -> Option<String> {
     Some(text)
 }
 
-/// What was allocated, by the samples.
+/// Sampled allocations.
 fn alloc(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let interval = number("alloc_interval")?;
@@ -322,18 +321,18 @@ fn alloc(reply: &Reply) -> Option<String> {
         number("alloc_bytes")? >> 20,
     );
     if let Some(rate) = number("alloc_rate").filter(|rate| *rate > 0) {
-        text += &format!(", about {rate} a second wanted");
+        text += &format!(", target about {rate}/s");
     } else if let Some(asked) = number("alloc_asked").filter(|asked| *asked < interval) {
-        text += &format!(", as too many come every {} KiB", asked >> 10);
+        text += &format!(", raised from {} KiB (rate limit)", asked >> 10);
     }
     if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
         let bytes = number("alloc_lost_bytes").unwrap_or(0);
-        text += &format!(", {lost} of {} MiB lost for want of room", bytes >> 20);
+        text += &format!(", {lost} of {} MiB lost (buffers full)", bytes >> 20);
     }
     Some(text)
 }
 
-/// What is followed.
+/// Followed objects.
 fn live(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let mut text = format!(
@@ -345,7 +344,7 @@ fn live(reply: &Reply) -> Option<String> {
         text += &format!(", one of {one_of}");
     }
     if let Some(lost) = number("live_lost").filter(|lost| *lost > 0) {
-        text += &format!(", {lost} lost for want of room");
+        text += &format!(", {lost} lost (buffers full)");
     }
     Some(text)
 }
@@ -363,19 +362,19 @@ fn lock(reply: &Reply) -> Option<String> {
         units::short(number("lock_sampled_ns")?),
     );
     if let Some(asked) = number("lock_asked_ns").filter(|asked| *asked < interval) {
-        text += &format!(", as too many last {}", units::short(asked));
+        text += &format!(", raised from {} (rate limit)", units::short(asked));
     }
     if let Some(lost) = number("lock_lost").filter(|lost| *lost > 0) {
         let ns = units::short(number("lock_lost_ns").unwrap_or(0));
-        text += &format!(", {lost} of {ns} lost for want of room");
+        text += &format!(", {lost} of {ns} lost (buffers full)");
     }
     if let Some(untold) = number("lock_untold").filter(|untold| *untold > 0) {
-        text += &format!(", {untold} more could not be timed: too many virtual threads wait");
+        text += &format!(", {untold} not timed (too many waiting virtual threads)");
     }
     Some(text)
 }
 
-/// What the recording costs, and why samples are missing.
+/// The cost of the recording, and the causes of lost samples.
 fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
     let time = |key| reply.number(key).map(units::short);
     let mut lines = Vec::new();
@@ -385,14 +384,14 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
         time("handler_max_ns"),
     ) {
         let waited = match reply.number("waited_ns") {
-            Some(ns) if ns > 0 => format!(", {} waited to be walked", units::short(ns)),
+            Some(ns) if ns > 0 => format!(", waited {} for walks", units::short(ns)),
             _ => String::new(),
         };
         let text = format!("{median} median, {p99} p99, {max} longest{waited}");
         lines.push(("handler", text));
     }
     if let Some(ns) = reply.number("collections_waited_ns").filter(|ns| *ns > 0) {
-        let text = format!("{} waited by collections for walks", units::short(ns));
+        let text = format!("collections waited {} for walks", units::short(ns));
         lines.push(("handler", text));
     }
     if let (Some(cpu), Some(memory)) = (time("agent_cpu_ns"), reply.number("agent_memory")) {
@@ -416,11 +415,11 @@ mod tests {
         let of = |text: &str| unsignalled(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=running\n"), None);
         let text = "ok\nunsignalled=12\nrings=3\nrings_most=64\n";
-        let told = "12 samples; 3 threads just now, 64 at most";
+        let told = "12 samples; now 3 threads, maximum 64";
         assert_eq!(of(text).as_deref(), Some(told));
         let text = "ok\nunsignalled=12\nrings=3\nrings_most=3\nrings_refused=errno 1\n";
         let told = of(text).unwrap();
-        let part = "3 at most: the kernel refuses more (errno 1); RLIMIT_MEMLOCK";
+        let part = "maximum 3: the kernel refuses more (errno 1); RLIMIT_MEMLOCK";
         assert!(told.contains(part), "{told}");
     }
 
@@ -430,14 +429,11 @@ mod tests {
         assert_eq!(of("ok\nstate=running\n"), None);
         assert_eq!(of("ok\ntimers=0\n"), None);
         let told = of("ok\ntimers=3\n").unwrap();
-        assert!(
-            told.starts_with("3 threads, as they are switched too often"),
-            "{told}"
-        );
+        assert!(told.starts_with("3 threads, switched too often"), "{told}");
     }
 
     #[test]
-    fn a_status_is_a_list() {
+    fn status_is_a_list() {
         let reply = Reply::parse(
             b"ok\nstate=running\nengine=perf\nengine_reason=allowed\nsamples=12\n\
               elapsed_ms=61000\ntrouble=\n",
@@ -449,12 +445,9 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_recording_is_said_to_be_over() {
+    fn ended_recording_is_reported_as_stopped() {
         let reply = Reply::parse(b"ok\nstate=stopped\n").unwrap();
-        assert_eq!(
-            described(&reply),
-            "state      stopped: nothing is being recorded now\n"
-        );
+        assert_eq!(described(&reply), "state      stopped: no recording\n");
     }
 
     #[test]
@@ -477,24 +470,24 @@ mod tests {
         );
         assert_eq!(
             described(&reply.unwrap()),
-            "state      stopped: nothing is being recorded now; the last recording:\n\
+            "state      stopped; last recording:\n\
              file       /a.jfr\n\
              stacks     walked while paused\n\
-             wall       every 20 ms, 800 looks at 40 threads, 1 failed, 600 followed by the \
-             kernel's pages, 70 at about 9000 unmounted virtual ones, 0.40 % of a CPU\n\
-             alloc      every 512 KiB, 30 samples of 15 MiB, as too many come every 64 KiB, \
-             2 of 1 MiB lost for want of room\n\
+             wall       every 20 ms, 800 samples of 40 threads, 1 failed, 600 followed by the \
+             kernel's pages, 70 of about 9000 unmounted virtual threads, 0.40 % of a CPU\n\
+             alloc      every 512 KiB, 30 samples of 15 MiB, raised from 64 KiB (rate limit), \
+             2 of 1 MiB lost (buffers full)\n\
              live       every 64 KiB, 812 objects followed, one of 4\n\
              lock       900 waits of 3.0 s, 40 recorded (all from 1.0 ms on) that stand for 2.9 s, \
-             as too many last 50 us, 1 of 1.0 ms lost for want of room\n\
-             handler    1.3 us median, 24 us p99, 1.0 ms longest, 5.0 ms waited to be walked\n\
+             raised from 50 us (rate limit), 1 of 1.0 ms lost (buffers full)\n\
+             handler    1.3 us median, 24 us p99, 1.0 ms longest, waited 5.0 ms for walks\n\
              cost       80 ms of CPU, 2048 KiB of memory\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"
         );
     }
 
     #[test]
-    fn a_full_disk_is_in_the_status() {
+    fn status_names_a_full_disk() {
         let reply = Reply::parse(
             b"ok\nstate=running\nbytes=0\n\
               trouble=cannot write /full/a.jfr: no storage space\n",

@@ -24,7 +24,7 @@ pub fn report(args: &Report) -> Result<()> {
     let making = recording::making(&args.input);
     if args.text {
         let options = TextOptions { idle: args.idle };
-        let text = long_work::telling(&making, || -> Result<String> {
+        let text = long_work::with_progress(&making, || -> Result<String> {
             let profile = recording::load_with(&args.input, &secrets)?;
             Ok(dwell_report::text_with(&profile, options))
         })?;
@@ -45,7 +45,7 @@ pub fn report(args: &Report) -> Result<()> {
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
     };
-    let (profile, written) = long_work::telling(&making, || -> Result<_> {
+    let (profile, written) = long_work::with_progress(&making, || -> Result<_> {
         let profile = recording::load_with(&args.input, &secrets)?;
         let html = (&*output, named);
         let written = recording::write_html(&profile, &args.input, html, args.all_frames);
@@ -92,14 +92,14 @@ pub fn convert(args: &Convert) -> Result<()> {
     Ok(())
 }
 
-/// Whether there was anything to be written.
+/// Whether the output has any content.
 #[derive(PartialEq, Eq)]
 enum Written {
     Something,
     Nothing,
 }
 
-/// What to say of an output without a single stack, in one line.
+/// A note about an output without stacks, in one line.
 fn empty_note(args: &Convert, stacks: &Stacks) -> String {
     let input = recording::shown(&args.input);
     let what = match stacks {
@@ -141,7 +141,7 @@ fn empty_note(args: &Convert, stacks: &Stacks) -> String {
     format!("note: no {what} in {input} is of {given}: the output is empty; change {it}{names}")
 }
 
-/// What is to be written: what an option says, else what the output's name says.
+/// The output's format: that of an option, else that of the output's name.
 fn format(args: &Convert) -> Result<Format> {
     let said = [
         (args.collapsed, Format::Collapsed),
@@ -171,7 +171,7 @@ fn format(args: &Convert) -> Result<Format> {
     }
 }
 
-/// Whether the recording has what is wanted.
+/// Checks that the recording has the requested data.
 fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
     let input = args.input.display();
     let remedy = |lack| profile.info().remedy(lack);
@@ -189,7 +189,7 @@ fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
         }
         Stacks::Alive(_) | Stacks::AliveObjects(_) if !profile.has_live() => {
             bail!(
-                "{input}: does not say what is alive; {}",
+                "{input}: has no data on live objects; {}",
                 remedy(Lack::Live)
             )
         }
@@ -237,7 +237,7 @@ fn write(
         Format::Collapsed => {
             let unit = match args.unit.unwrap_or(usual_unit(stacks)) {
                 Unit::Samples => dwell_profile::Unit::Samples,
-                // What a stack weighs.
+                // The weight of a stack.
                 Unit::Ns | Unit::Bytes | Unit::Objects => dwell_profile::Unit::Nanoseconds,
             };
             let options = dwell_report::CollapsedOptions {
@@ -265,8 +265,8 @@ fn program(args: &Convert, profile: &Profile) -> Program {
     }
 }
 
-/// The unit where no option names one. Only samples of CPU time are alike: a look, a late thread
-/// and a chosen object can stand for a thousand times as much as the next one.
+/// The default unit. Only samples of CPU time have equal weights: a wall-clock sample, a late
+/// thread or a sampled object may weigh a thousand times as much as the next one.
 fn usual_unit(stacks: &Stacks) -> Unit {
     match stacks {
         Stacks::Cpu(_) => Unit::Samples,
@@ -275,7 +275,7 @@ fn usual_unit(stacks: &Stacks) -> Unit {
     }
 }
 
-/// The first option given that is for collapsed stacks only.
+/// The first option given that only applies to collapsed stacks.
 fn of_stacks(args: &Convert) -> Option<&'static str> {
     [
         (args.threads, "--threads"),
@@ -293,7 +293,7 @@ fn of_stacks(args: &Convert) -> Option<&'static str> {
     .map(|(_, option)| option)
 }
 
-/// Which stacks are wanted.
+/// The requested stacks.
 fn stacks(args: &Convert) -> Result<Stacks> {
     if args.safepoints {
         return Ok(Stacks::Late);
@@ -313,8 +313,8 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         Some(Unit::Samples) | None => false,
     };
     if is_told_otherwise {
-        let text = "--unit: bytes are what -e alloc and -e live count, objects what -e live does, \
-                    ns what all else does";
+        let text = "--unit: bytes are for -e alloc and -e live, objects for -e live, \
+                    ns for other events";
         return Err(Usage(text.to_owned()).into());
     }
     match args.event {
@@ -341,18 +341,18 @@ fn stacks(args: &Convert) -> Result<Stacks> {
     }
 }
 
-/// Stacks of everything cannot be added up.
+/// Stacks of several events cannot be added up.
 pub fn all_is_recorded() -> anyhow::Error {
-    let text = "-e all is for what is recorded; name one of cpu, wall, alloc, live, lock";
+    let text = "-e all is for recording only; give one of cpu, wall, alloc, live, lock";
     Usage(text.to_owned()).into()
 }
 
-/// Nobody wants the recording itself replaced.
+/// Refuses to replace the recording itself.
 fn refuse_same(input: &Path, output: &Path) -> Result<()> {
     let is_same = Identity::at(input).is_some_and(|it| Identity::at(output) == Some(it));
     if is_same || input == output {
         let output = output.display();
-        let text = format!("-o {output}: is the recording itself; choose another name");
+        let text = format!("-o {output}: is the input; choose another name");
         return Err(Usage(text).into());
     }
     Ok(())
@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// What is said of an output without a stack, with these options.
+    /// The note about an output without a stack, with these options.
     fn note(options: &[&str]) -> String {
         let args = parsed(options);
         empty_note(&args, &stacks(&args).unwrap())

@@ -1,7 +1,7 @@
-//! `dwell demo`: a bundled service under its own load, recorded as any other JVM would be.
+//! `dwell demo`: records a bundled service under its own load, like any other JVM.
 //!
-//! The service is a child of ours in a process group of its own, so that Ctrl-C reaches only us;
-//! it is ended when we end, and by itself should we be killed.
+//! The service is a child in its own process group, so that Ctrl-C reaches only this process. It
+//! ends with this process, or after a time limit if this process is killed.
 
 use crate::args::{Demo, Engine, Event, Redaction, Sampling, Walk};
 use crate::record::outputs::Outputs;
@@ -20,18 +20,18 @@ const JAR: Library<'static> = Library {
     name: "dwell-demo.jar",
     bytes: include_bytes!(env!("DWELL_DEMO_JAR_PATH")),
 };
-/// Seconds have to show many endpoints.
+/// A few seconds must show many endpoints.
 const WALL: Duration = Duration::from_millis(10);
 const WALL_BUDGET: f64 = 3.0;
-/// Who calls these rules of the service waits while they are compiled: a wait that else only JVMs
-/// have that were told to compile before they run.
+/// Callers of these rules of the service wait while they are compiled. Otherwise such waits only
+/// occur in JVMs that compile before they run.
 const COMPILED_BEFORE_USE: [&str; 2] = [
     "-XX:CompileCommand=quiet",
     "-XX:CompileCommand=option,io.dwell.demo.plugin.Rules::*,bool,BackgroundCompilation,false",
 ];
 /// How long the service may take to warm up.
 const READY_WAIT: Duration = Duration::from_secs(120);
-/// What the service runs longer than the recording, in case we are killed.
+/// The service's time limit beyond the recording, in case this process is killed.
 const MARGIN: Duration = Duration::from_secs(120);
 /// How long the service may take to end when asked.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -49,13 +49,13 @@ pub fn run(args: &Demo) -> Result<()> {
     crate::print(&dwell_report::requests_text(&profile))?;
     crate::print(
         "\nOpen the .html in a browser, or: dwell view dwell-demo.jfr; \
-         dwell report dwell-demo.jfr --text says more.\n",
+         dwell report dwell-demo.jfr --text has details.\n",
     )
 }
 
 fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
-    // Where the agent's library goes too: nothing to remove, nothing made twice.
+    // The place of the agent's library: it is reused, and needs no removal.
     let jar = dwell_attach::place_locally(&JAR)?;
     note!("starting the demo service with {}", java.display());
     let service = Service::start(java, &jar, args.duration)?;
@@ -90,10 +90,10 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
     )
 }
 
-/// The running service; ended when dropped.
+/// The running service. It ends when this value is dropped.
 struct Service {
     child: Child,
-    /// Whether its JVM can: JDK 8 cannot.
+    /// Whether its JVM can sample allocations: JDK 8 cannot.
     samples_allocations: bool,
 }
 
@@ -122,7 +122,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Waits until it is warm; its version of Java.
+    /// Waits until it is warm. Returns its version of Java.
     fn wait_until_ready(&mut self, line: mpsc::Receiver<String>) -> Result<String> {
         let began = Instant::now();
         loop {
@@ -159,7 +159,7 @@ impl Drop for Service {
         sys::signal_child(&self.child, libc::SIGTERM);
         let began = Instant::now();
         while began.elapsed() < END_WAIT {
-            // The number is free for others once it is waited for: take it back before that.
+            // Withdraws the pid before the wait, after which another process may get it.
             if !is_running(&self.child) {
                 break;
             }
@@ -171,19 +171,19 @@ impl Drop for Service {
     }
 }
 
-/// Whether a child still runs; it is not reaped by this.
+/// Whether a child still runs. It is not reaped here.
 fn is_running(child: &Child) -> bool {
     dwell_attach::Process::open(child.id()).is_ok_and(|process| process.is_alive())
 }
 
-/// The first line that the service prints, read on a thread of its own; the rest is thrown away.
+/// The first line of the service's output, read on its own thread, which discards the other lines.
 fn first_line(stdout: Option<ChildStdout>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let Some(stdout) = stdout else { return };
         let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
         if let Some(line) = lines.next() {
-            // The receiver may have given up.
+            // The receiver may have stopped waiting.
             let _ = sender.send(line);
         }
         lines.for_each(drop);

@@ -10,10 +10,10 @@ use dwell_report::{Compared, Outcome};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The exit code where a limit of growth is exceeded.
+/// Exit code if a limit of growth is exceeded.
 const EXIT_GROWN: u8 = 3;
 
-/// Where the page goes.
+/// The page's file.
 fn output(args: &Diff) -> PathBuf {
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_os_string();
     args.output.clone().unwrap_or_else(|| {
@@ -41,8 +41,8 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per, output: &Path) -> Resul
     })
 }
 
-/// Prints the differences, and writes the page unless that is not wanted.
-fn told(
+/// Prints the differences, and writes the page unless it is not requested.
+fn print_all(
     args: &Diff,
     compared: &Compared<'_>,
     (a, b): (&Profile, &Profile),
@@ -69,7 +69,7 @@ fn told(
     crate::print(&format!("\n{}\n", recording::shown(&output)))
 }
 
-/// The exit code: whether a limit is exceeded, which standard error says.
+/// The exit code. An exceeded limit is printed to standard error.
 fn exit_code(compared: &Compared<'_>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for verdict in compared.verdicts() {
@@ -81,7 +81,7 @@ fn exit_code(compared: &Compared<'_>) -> ExitCode {
     code
 }
 
-/// Says which objects there are more of, in text alone.
+/// Compares allocated or live objects, as text.
 fn objects(args: &Diff, of: Objects) -> Result<()> {
     let refused = [
         (args.json, "--json"),
@@ -90,7 +90,7 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
         (args.per != PerWhat::Second, "--per"),
     ];
     if let Some((_, option)) = refused.iter().find(|(is_given, _)| *is_given) {
-        let text = format!("{option} is for times; leave it out with -e alloc and -e live");
+        let text = format!("{option} is for times; leave it out with -e alloc or -e live");
         return Err(Usage(text).into());
     }
     if !args.fail_on.is_empty() {
@@ -115,14 +115,14 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
     crate::print(&String::from_utf8_lossy(&out))
 }
 
-/// Says in what two recordings differ.
+/// Compares two recordings.
 pub fn run(args: &Diff) -> Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
     match args.event {
         Some(Event::Alloc) => return objects(args, Objects::Allocated).map(done),
         Some(Event::Live) => return objects(args, Objects::Alive).map(done),
         Some(Event::Cpu | Event::Wall) if !args.collapsed => {
-            let text = "-e cpu and -e wall are for --collapsed; without it both are told";
+            let text = "-e cpu and -e wall are for --collapsed; without it both are printed";
             return Err(Usage(text.to_owned()).into());
         }
         Some(Event::Lock) => {
@@ -149,7 +149,7 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
         .check(&args.fail_on)
         .map_err(|why| anyhow!("--fail-on {why}"))?;
     if !args.collapsed {
-        told(args, &compared, (&a, &b), per)?;
+        print_all(args, &compared, (&a, &b), per)?;
         return Ok(exit_code(&compared));
     }
     recording::warn_of_unread(&a, &args.a);

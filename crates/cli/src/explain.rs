@@ -4,10 +4,10 @@ use crate::args::Explain;
 use crate::{long_work, recording};
 use anyhow::{Result, bail};
 
-/// Says what the rules find in a recording.
+/// Prints the findings of the rules for a recording.
 pub fn run(args: &Explain) -> Result<()> {
     let making = recording::making(&args.input);
-    let profile = long_work::telling(&making, || recording::load(&args.input))?;
+    let profile = long_work::with_progress(&making, || recording::load(&args.input))?;
     if let Some(pattern) = &args.endpoint {
         let mut told = (0..profile.contexts().len() as u32).filter_map(|id| profile.endpoint(id));
         if !told.any(|endpoint| dwell_profile::matches(pattern, endpoint)) {
@@ -22,7 +22,7 @@ pub fn run(args: &Explain) -> Result<()> {
         endpoint: args.endpoint.clone(),
     };
     let explain = || dwell_explain::explain(&profile, &options);
-    let explanation = long_work::telling(&making, explain);
+    let explanation = long_work::with_progress(&making, explain);
     crate::print(&match args.json {
         true => dwell_report::explanation_json(&explanation, profile.unread()),
         false => {

@@ -1,4 +1,4 @@
-//! From what the user typed to one JVM.
+//! Finds the one JVM that the user named.
 
 use crate::{Usage, hint};
 use anyhow::{Result, bail};
@@ -7,7 +7,7 @@ use dwell_attach::{Jvm, Target};
 /// JVMs that a message names.
 const LISTED: usize = 6;
 
-/// The JVM with this pid, or the only one whose main class or jar holds this text.
+/// The JVM with this pid, or the only one with this text in its main class or jar.
 pub fn target(text: &str) -> Result<Target> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         let Ok(pid) = text.parse() else {
@@ -19,14 +19,14 @@ pub fn target(text: &str) -> Result<Target> {
     Ok(Target::examine(choose(text, &all)?.pid)?)
 }
 
-/// The only JVM that runs and that this user can record.
+/// The only running JVM that this user can record.
 pub fn only_one() -> Result<Target> {
     let all = dwell_attach::list()?;
     Ok(Target::examine(only(&all)?.pid)?)
 }
 
 fn only(all: &[Jvm]) -> Result<&Jvm> {
-    // Mono has no way in but from its start.
+    // A Mono can only be recorded from its start.
     let is_mono = |jvm: &Jvm| {
         jvm.version
             .as_deref()
@@ -81,7 +81,7 @@ fn choose<'a>(text: &str, all: &'a [Jvm]) -> Result<&'a Jvm> {
     match found.as_slice() {
         [one] => Ok(one),
         [] => bail!(
-            "no JVM's main class or jar holds '{text}'; `dwell ps` lists them{}",
+            "no JVM matches '{text}'; `dwell ps` lists them{}",
             hint::for_unknown_name(text)
         ),
         several => {
@@ -89,7 +89,7 @@ fn choose<'a>(text: &str, all: &'a [Jvm]) -> Result<&'a Jvm> {
                 .iter()
                 .map(|jvm| format!("{} {}", jvm.pid, jvm.main.as_deref().unwrap_or("?")))
                 .collect();
-            bail!("'{text}' may be {}; give the pid", list.join(", "))
+            bail!("'{text}' matches {}; give the pid", list.join(", "))
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_name_goes_before_a_part() {
+    fn whole_name_precedes_a_part() {
         let all = [
             jvm(1, "a.Shop"),
             jvm(2, "a.ShopAdmin"),
@@ -172,7 +172,7 @@ mod tests {
     fn ambiguous_and_unknown_names_list_processes() {
         let all = [jvm(1, "a.Shop"), jvm(2, "b.Shop")];
         let error = choose("Shop", &all).unwrap_err().to_string();
-        assert_eq!(error, "'Shop' may be 1 a.Shop, 2 b.Shop; give the pid");
+        assert_eq!(error, "'Shop' matches 1 a.Shop, 2 b.Shop; give the pid");
         let unknown = |text: &str| choose(text, &all).unwrap_err().to_string();
         assert!(unknown("x").ends_with("; `dwell ps` lists them"));
         assert!(unknown("/bin/sh").ends_with(": dwell record -- /bin/sh"));

@@ -1,5 +1,4 @@
-//! What was probably meant by a command line that cannot be taken as it is. Pure, but for a look
-//! at the search path.
+//! Hints for a mistyped command line. Pure, except for a lookup in the search path.
 
 use crate::args::Cli;
 use crate::java;
@@ -7,8 +6,8 @@ use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Says how to start a program, if `dwell record` was given one without `--` before it, or `--`
-/// with nothing after it. `words` begins with the command, `record`.
+/// How to start a program, if `dwell record` was given a program without `--` before it, or `--`
+/// without a program. `words` begins with the command, `record`.
 pub fn program_without_dashes(words: &[OsString]) -> Option<String> {
     let [command, rest @ ..] = words else {
         return None;
@@ -71,7 +70,7 @@ fn takes_next(command: &Command, word: &str) -> bool {
         .is_some_and(|arg| arg.get_action().takes_values())
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 pub fn quoted(word: &OsString) -> String {
     let word = word.to_string_lossy();
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
@@ -81,7 +80,7 @@ pub fn quoted(word: &OsString) -> String {
     }
 }
 
-/// What to add where a name was not found that may have been meant as a program.
+/// An addition to the message about an unknown name that may be a program.
 pub fn for_unknown_name(name: &str) -> String {
     let is_program = java::is_launcher(Path::new(name)) || name.contains('/');
     match is_program && java::is_program_name(name) {
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_dashes_are_put_in() {
+    fn forgotten_dashes_are_suggested() {
         for (typed, meant) in [
             ("record java -jar x.jar", "dwell record -- java -jar x.jar"),
             (
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_asked_for() {
+    fn missing_program_has_a_hint() {
         for typed in ["record --", "record -d 30 --"] {
             assert!(hint(typed).unwrap().contains("missing after --"), "{typed}");
         }

@@ -1,4 +1,4 @@
-//! Which `java` to use, and what is a program at all.
+//! Finds `java`, and recognises names of programs.
 
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn find() -> Result<PathBuf> {
     }
 }
 
-/// Whether a shell would start a program for this word; `java` counts even where there is none.
+/// Whether a shell would start a program for this word. `java` always counts.
 pub fn is_program_name(word: &str) -> bool {
     let path = Path::new(word);
     if is_launcher(path) || word.contains('/') {

@@ -1,18 +1,18 @@
-//! Recordings in a JVM that must not outlive the command that asked for them: the agent ends one
-//! when its time is over, or when nobody has renewed its lease, so also after a command that was
-//! killed, or whose request reached the JVM after it had given up.
+//! Recordings that must not outlive the command that requested them. The agent ends such a
+//! recording when its time is over or its lease expires. So it also ends if the command is killed,
+//! or if its request reaches the JVM too late.
 
 use crate::agent::Agent;
 use crate::reply::Reply;
 use crate::units;
 use std::time::{Duration, Instant};
 
-/// How long the agent goes on without us.
+/// How long the agent continues without a renewal.
 const LEASE: Duration = Duration::from_secs(30);
-/// How often it hears of us. A JVM can take long to answer; while all its threads stand still, as
-/// for a heap dump, the lease does not pass.
+/// Time between two renewals. A JVM may take long to answer. While all its threads are stopped, for
+/// a heap dump for example, the lease does not expire.
 const RENEW: Duration = Duration::from_secs(5);
-/// So much later than we the agent ends a recording: while we are there we end it.
+/// The agent ends a recording so much later than this command, which normally ends it.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The part of the agent's `start` options for a recording of `wanted` length.
@@ -28,12 +28,12 @@ pub fn duration(wanted: Option<Duration>) -> String {
     })
 }
 
-/// The command that asks how it goes, and renews the lease.
+/// The command that requests the status and renews the lease.
 pub fn status() -> String {
     format!("status,lease={}ms", LEASE.as_millis())
 }
 
-/// Why a recording ended before we ended it, if it did by itself.
+/// The reason why a recording ended early, if it did.
 pub fn early(reply: &Reply) -> Option<String> {
     let text = match reply.get("ended")? {
         "lease" => format!(
@@ -46,7 +46,7 @@ pub fn early(reply: &Reply) -> Option<String> {
     Some(text)
 }
 
-/// When the recording ends by itself, or why it did.
+/// When the recording will end, or why it ended.
 pub fn ends(reply: &Reply) -> Option<String> {
     let age = |key| {
         let ms = reply.number(key)?;
@@ -54,27 +54,27 @@ pub fn ends(reply: &Reply) -> Option<String> {
     };
     let text = match reply.get("ended") {
         Some("duration") => "when its time was over".to_owned(),
-        Some("lease") => "when the command that had begun it was gone".to_owned(),
-        Some("memory") => "when the JVM was out of memory".to_owned(),
+        Some("lease") => "because the command that started it was gone".to_owned(),
+        Some("memory") => "because the JVM was out of memory".to_owned(),
         _ => match (age("left_ms"), age("lease_left_ms")) {
             (Some(left), None) => format!("in {left}"),
             (Some(left), Some(lease)) => {
-                format!("in {left}; in {lease} if the command that began it is gone")
+                format!("in {left}; in {lease} if the command that started it is gone")
             }
-            (None, Some(lease)) => format!("in {lease} if the command that began it is gone"),
+            (None, Some(lease)) => format!("in {lease} if the command that started it is gone"),
             (None, None) => return None,
         },
     };
     Some(text)
 }
 
-/// When the agent is to hear of us next.
+/// Time of the next renewal.
 pub struct Lease {
     next: Instant,
 }
 
 impl Lease {
-    /// The recording has just begun.
+    /// Begins with a new recording.
     pub fn begin() -> Lease {
         Lease {
             next: Instant::now() + RENEW,
@@ -84,7 +84,7 @@ impl Lease {
     /// Renews the lease when it is time.
     pub fn keep(&mut self, agent: &Agent) {
         if Instant::now() >= self.next {
-            // Too busy to answer: the next one may come in time.
+            // The JVM is too busy to answer; the next renewal may be in time.
             let _ = agent.command(&status());
             self.next = Instant::now() + RENEW;
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agent_ends_what_its_command_does_not_end_in_time() {
+    fn agent_ends_recordings_after_their_command() {
         assert_eq!(options(None), ",lease=30000ms");
         let wanted = Some(Duration::from_millis(1500));
         assert_eq!(options(wanted), ",lease=30000ms,duration=2500ms");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn early_ends_have_a_reason_and_others_none() {
+    fn early_end_has_a_reason() {
         let of = |text: &str| early(&Reply::parse(text.as_bytes()).unwrap());
         assert_eq!(of("ok\nstate=stopped\n"), None);
         assert_eq!(of("ok\nended=duration\n"), None);
@@ -121,10 +121,10 @@ mod tests {
         let both = of("ok\nleft_ms=61000\nlease_left_ms=42000\n").unwrap();
         assert_eq!(
             both,
-            "in 1m01s; in 42.0s if the command that began it is gone"
+            "in 1m01s; in 42.0s if the command that started it is gone"
         );
         assert_eq!(of("ok\nleft_ms=2500\n").unwrap(), "in 2.5s");
         let gone = of("ok\nended=lease\nlease_left_ms=0\n").unwrap();
-        assert_eq!(gone, "when the command that had begun it was gone");
+        assert_eq!(gone, "because the command that started it was gone");
     }
 }

@@ -1,18 +1,18 @@
-//! What is said while a report takes its time: a line that renews itself on a terminal, else one
-//! plain line. Goes to standard error, which belongs to people.
+//! Progress of a report that takes long: a line that is updated on a terminal, else one plain line.
+//! Printed to standard error, which is for people.
 
 use crate::units;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Work that takes no longer says nothing.
+/// Shorter work prints nothing.
 const AFTER: Duration = Duration::from_secs(2);
 /// Time between two lines on a terminal.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// Does some work; `what` is said while it takes long. The work prints nothing itself.
-pub fn telling<T>(what: &str, work: impl FnOnce() -> T) -> T {
+/// Does some work. Prints `what` if it takes long. The work itself prints nothing.
+pub fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let is_terminal = std::io::stderr().is_terminal();
     telling_to(what, std::io::stderr(), (is_terminal, AFTER), work)
 }
@@ -27,7 +27,7 @@ fn telling_to<T>(
     let what = what.to_owned();
     let teller = std::thread::Builder::new()
         .name("waiting".to_owned())
-        .spawn(move || tell(&what, out, (is_terminal, after), &wait));
+        .spawn(move || show_progress(&what, out, (is_terminal, after), &wait));
     let result = work();
     drop(done);
     if let Ok(teller) = teller {
@@ -36,8 +36,8 @@ fn telling_to<T>(
     result
 }
 
-/// Says how long it has been until the work is done. Nobody is worse off if it cannot be written.
-fn tell(
+/// Prints the elapsed time until the work is done. Ignores errors of the output.
+fn show_progress(
     what: &str,
     mut out: impl Write,
     (is_terminal, after): (bool, Duration),
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// What is said of work that goes on until something was said, or that is done at once.
+    /// The output during work that lasts until there is output, or ends at once.
     fn said(is_terminal: bool, is_long: bool) -> String {
         let screen = Screen::default();
         let after = match is_long {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn long_work_is_told_and_short_work_is_not() {
+    fn long_work_is_reported_and_short_work_is_not() {
         assert_eq!(said(true, false), "");
         assert_eq!(said(false, false), "");
         assert_eq!(said(false, true), "reading a.jfr ...\n");

@@ -1,12 +1,12 @@
-//! The dwell command: reads the command line and hands over to one module a command.
+//! The dwell command: reads the command line and calls the command's module.
 //!
-//! Errors are one line on standard error; the exit code is 2 where the command line is at fault
-//! and 1 for everything else; 3 is a limit of `diff --fail-on`. `record -- PROGRAM` exits with the
-//! program's code.
+//! Errors are one line on standard error. The exit code is 2 for a wrong command line, 3 for a
+//! limit of `diff --fail-on`, and 1 for other errors. `record -- PROGRAM` exits with the program's
+//! code.
 #![deny(unsafe_code)]
 
-/// Prints a line for people to standard error. A terminal that has gone away is no error: a
-/// recording is ended in order all the same.
+/// Prints a line for people to standard error. A closed terminal is no error, so that a recording
+/// still ends in order.
 macro_rules! note {
     ($($text:tt)*) => {
         drop(std::io::Write::write_fmt(
@@ -52,7 +52,7 @@ use clap::error::ErrorKind;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// What is wrong with the command line where only the command itself can tell.
+/// An error of the command line that only the command itself can find.
 #[derive(Debug)]
 struct Usage(String);
 
@@ -107,7 +107,7 @@ fn run(command: &Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Help is printed whole; what is wrong with a command line on one line.
+/// Prints help in full, and an error of the command line in one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp
@@ -118,7 +118,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         }
         kind => {
             let meant = match kind {
-                // Values are checked first; what they say is more to the point.
+                // Values are checked first, because their errors are more precise.
                 ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument => {
                     let words: Vec<_> = std::env::args_os().skip(1).collect();
                     hint::program_without_dashes(&words)
@@ -132,7 +132,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// The first paragraph of an error, with its hint if there is one, and where to read on.
+/// The first paragraph of an error, with its hint, and a reference to the help.
 fn complaint(error: &str) -> String {
     let first: Vec<&str> = error.lines().take_while(|line| !line.is_empty()).collect();
     let first = first.join(" ");
@@ -153,7 +153,7 @@ fn complaint(error: &str) -> String {
     format!("{what}{hint}; see dwell{command} --help")
 }
 
-/// Prints to standard output; a reader that has gone away is no error.
+/// Prints to standard output. A closed reader is no error.
 fn print(text: &str) -> Result<()> {
     print_bytes(text.as_bytes())
 }

@@ -1,5 +1,5 @@
-//! Mono programs, as seen from this side: the module travels inside this program, and Mono is told
-//! of it by its environment when it starts. It loads profilers at no other time.
+//! Mono programs, from the side of the command. The module is part of this program, and the
+//! environment of a starting Mono names it. Mono loads profilers at no other time.
 
 use crate::args::InstallMono;
 use crate::{Usage, agent};
@@ -10,9 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Words for Mono's command line that it takes from its environment.
+/// Environment variable with words for Mono's command line.
 const MONO_OPTIONS: &str = "MONO_ENV_OPTIONS";
-/// Where the loader looks for libraries first.
+/// First search path of the loader for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 const NAME: &str = "libmono-profiler-dwell.so";
 
@@ -28,7 +28,7 @@ pub fn is_launcher(program: &Path) -> bool {
     name.is_some_and(dwell_attach::options::is_mono)
 }
 
-/// What to call a recording of `mono WORDS`: the program that it runs.
+/// Name for a recording of `mono WORDS`: the program that it runs.
 pub fn name_of(words: &[OsString]) -> Option<String> {
     let words: Vec<String> = words
         .iter()
@@ -42,7 +42,7 @@ pub fn name_of(words: &[OsString]) -> Option<String> {
     Some(ended.unwrap_or(name).to_owned())
 }
 
-/// Lets any Mono that `command` starts record itself with these options.
+/// Makes any Mono that `command` starts record itself with these options.
 pub fn prepare(command: &mut Command, options: &str) -> Result<()> {
     let module = dwell_attach::place_locally(&LIBRARY)?;
     let dir = module.parent().unwrap_or(Path::new("/"));
@@ -58,8 +58,8 @@ pub fn prepare(command: &mut Command, options: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds the module to options that the user has set already. Mono splits at white space, and takes
-/// quotes and backslashes as a shell does.
+/// Adds the module to the user's own options. Mono splits at white space, and handles quotes and
+/// backslashes like a shell.
 fn with_option(before: Option<String>, options: &str) -> String {
     let mut option = String::from("\"--profile=dwell:");
     for c in options.chars() {
@@ -75,17 +75,17 @@ fn with_option(before: Option<String>, options: &str) -> String {
     }
 }
 
-/// Why a Mono that we have started left no recording.
+/// Why a started Mono left no recording.
 pub fn silence(program: &OsStr) -> String {
     format!(
-        "{} ran no program, or has not loaded {NAME}: a module that it does not find it ignores \
-         silently; does something take {LIBRARY_PATH} or {MONO_OPTIONS} out of its environment? \
-         `dwell install-mono` puts the module beside mono",
+        "{} ran no program, or has not loaded {NAME}: it ignores a missing module \
+         silently; check that {LIBRARY_PATH} and {MONO_OPTIONS} reach its environment; \
+         `dwell install-mono` puts the module next to mono",
         program.display()
     )
 }
 
-/// `dwell install-mono`: puts the module where mono finds it by itself.
+/// `dwell install-mono`: puts the module where mono finds it without an option.
 pub fn install(args: &InstallMono) -> Result<String> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
@@ -94,7 +94,7 @@ pub fn install(args: &InstallMono) -> Result<String> {
     if !dir.is_dir() {
         return Err(Usage(format!("{}: not a directory", dir.display())).into());
     }
-    // Written beside and renamed: a Mono that runs has the old one mapped.
+    // Written next to it and renamed, because a running Mono has the old one mapped.
     let (path, new) = (
         dir.join(NAME),
         dir.join(format!(".{NAME}.{}", agent::random_name())),
@@ -114,7 +114,7 @@ pub fn install(args: &InstallMono) -> Result<String> {
     ))
 }
 
-/// `PREFIX/lib` of the mono on the search path: there it looks for modules.
+/// `PREFIX/lib` of the mono on the search path, where it searches for modules.
 fn library_dir() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)

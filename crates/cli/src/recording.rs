@@ -1,4 +1,4 @@
-//! Reading a recording and writing what is made of it.
+//! Reads a recording and writes its outputs.
 
 use crate::writing::{self, Named};
 use crate::{hint, long_work};
@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// What is read of a recording.
+/// The parts of a recording to read.
 fn options() -> Options<'static> {
-    // One thread puts together what the others read; more than these would wait for it.
+    // One thread merges the results of the others; more threads than these would wait for it.
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     Options {
         events: EventFilter::Only(EVENTS),
@@ -21,8 +21,8 @@ fn options() -> Options<'static> {
     }
 }
 
-/// Reads a recording into the model that all reports are made from. What looks like a secret in
-/// the program's arguments is redacted: other recorders than ours write it.
+/// Reads a recording into the model of all reports. Redacts likely secrets in the program's
+/// arguments, because other recorders write them.
 pub fn load(path: &Path) -> Result<Profile> {
     load_with(path, &Secrets::default())
 }
@@ -41,7 +41,7 @@ fn read(path: &Path) -> Result<Profile> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(path)),
         opened => opened.with_context(|| format!("{shown}"))?,
     };
-    // What cannot be sought, a pipe, is read at once.
+    // A pipe cannot be sought, and is read at once.
     if file.seek(SeekFrom::End(0)).is_err() {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
@@ -81,13 +81,13 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     }
 }
 
-/// How files begin that gzip has packed, and what Git keeps in place of large files.
+/// First bytes of gzip files, and of Git's pointers to large files.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const LFS: &[u8] = b"version https://git-lfs";
-/// More than this is not unpacked into memory.
+/// Limit for unpacking into memory.
 const UNZIPPED_MAX: u64 = 8 << 30;
 
-/// The bytes of a file that gzip has packed.
+/// The unpacked bytes of a gzip file.
 fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
     let mut bytes = Vec::new();
@@ -95,27 +95,28 @@ fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {
     let unzipped = flate2::read::MultiGzDecoder::new(io::BufReader::new(input));
     let read = unzipped.take(UNZIPPED_MAX).read_to_end(&mut bytes);
     match read {
-        // Of one that is cut off, what is there.
+        // A truncated file gives the part that is there.
         Err(_) if bytes.is_empty() => bail!("{shown} is packed with gzip, and damaged"),
         _ if bytes.starts_with(GZIP) => bail!("{shown} is packed twice; unpack it first: gunzip"),
         _ => Ok(bytes),
     }
 }
 
-/// Whether all that is wrong is that the file ends too soon.
+/// Whether the only error is an early end of the file.
 fn is_cut(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(dwell_jfr::reader::Error::Truncated { .. }))
 }
 
-/// Says on standard error what of the file could not be read, where nothing else tells it.
+/// Prints to standard error which part of the file could not be read, unless the output itself says
+/// so.
 pub fn warn_of_unread(profile: &Profile, path: &Path) {
     if let Some(note) = unread_note(profile, path) {
         note!("dwell: {note}");
     }
 }
 
-/// What of the file could not be read, in one line; `None` where everything was.
+/// Describes the unreadable part of the file in one line; `None` if all was read.
 pub fn unread_note(profile: &Profile, path: &Path) -> Option<String> {
     let words = dwell_report::unread_words(profile.unread()?);
     Some(format!("note: {} {words}", shown(path)))
@@ -128,7 +129,7 @@ pub fn parsed(bytes: &[u8]) -> Result<Profile> {
     Ok(profile)
 }
 
-/// What the model is made of, with these events and no others.
+/// The model's source, with only these events.
 pub fn parsed_with(bytes: &[u8], events: &[&str]) -> Result<Recording> {
     let options = Options {
         events: EventFilter::Only(events),
@@ -144,7 +145,7 @@ fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     Ok(first)
 }
 
-/// How a file is packed, by its first bytes, and what unpacks it.
+/// How a file is packed, by its first bytes, and the command to unpack it.
 fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: [(&[u8], &str, &str); 3] = [
         (b"PK\x03\x04", "zip", "unzip"),
@@ -155,13 +156,13 @@ fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
-/// What to do where there is no such file.
+/// The error for a missing file, with the remedy.
 pub fn missing(path: &Path) -> anyhow::Error {
     let shown = shown(path);
     anyhow::anyhow!("{shown}: no such file; give a recording, or make one with: dwell record PID")
 }
 
-/// Says what is expected where a directory was given; also asked before names are made of it.
+/// Refuses a directory. Also called before names are derived from the path.
 pub fn refuse_directory(path: &Path) -> Result<()> {
     if path.is_dir() {
         let shown = path.display();
@@ -170,9 +171,9 @@ pub fn refuse_directory(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the page of a recording and prints what was found and where it is.
+/// Makes the page of a recording, and prints the findings and the page's path.
 pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Result<()> {
-    let (page, findings) = long_work::telling(&making(jfr), || -> Result<_> {
+    let (page, findings) = long_work::with_progress(&making(jfr), || -> Result<_> {
         let profile = load_with(jfr, secrets)?;
         let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
         let samples = profile.total().samples;
@@ -183,12 +184,12 @@ pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Re
         Ok((page, findings))
     })?;
     crate::print(&format!("{findings}\n{}\n", shown(jfr)))?;
-    // A full disk has no room for the page; what was recorded is told all the same.
+    // A full disk has no room for the page, but the findings are printed anyway.
     page?;
     crate::print(&format!("{}\n{}", shown(html), how_to_open(jfr)))
 }
 
-/// What is done, for people who wait for it.
+/// The present step, for people.
 pub fn making(jfr: &Path) -> String {
     format!("dwell: making the report of {}", shown(jfr))
 }
@@ -202,24 +203,24 @@ fn how_to_open(jfr: &Path) -> String {
     format!("Open it: dwell view {}\n", dwell_report::plain(&word))
 }
 
-/// What to say instead of shares where a single sample is a tenth of all or more.
+/// A message in place of shares, if a single sample is a tenth of all or more.
 fn too_few(samples: u64) -> Option<String> {
     let number = match samples {
         1 => "1 sample".to_owned(),
         2..10 => format!("{samples} samples"),
-        // None at all has its own words.
+        // No samples at all have their own message.
         _ => return None,
     };
     Some(format!(
-        "recorded {number}, too few to say where the time went; record longer, or take more \
+        "recorded {number}, too few for shares; record longer, or take more \
          samples with a shorter interval: -i 1ms\n"
     ))
 }
 
-/// What to say beside shares that only few samples stand behind.
+/// A caution about shares that are based on few samples.
 fn caution(samples: u64) -> String {
     match samples {
-        // One standard error of a share of a half, the largest there is.
+        // One standard error of a share of a half, the largest possible one.
         1..100 => format!(
             "note: few samples; a share can be off by {:.0} percentage points and more\n",
             50.0 / (samples as f64).sqrt()
@@ -228,12 +229,12 @@ fn caution(samples: u64) -> String {
     }
 }
 
-/// A path for people: nothing in a file's name can steer the terminal.
+/// A path for people, without control characters of the terminal.
 pub fn shown(path: &Path) -> String {
     dwell_report::plain(&path.to_string_lossy())
 }
 
-/// Writes the page of a recording; `all_frames`: also those that hardly any samples share.
+/// Writes the page of a recording. `all_frames` includes stacks with hardly any samples.
 pub fn write_html(
     profile: &Profile,
     source: &Path,
@@ -246,7 +247,7 @@ pub fn write_html(
     })
 }
 
-/// Puts the page of a recording somewhere else.
+/// Writes the page of a recording to `out`.
 pub fn put_html(profile: &Profile, source: &Path, out: &mut impl Write) -> Result<()> {
     page(profile, source, false, out).context("making the page")
 }

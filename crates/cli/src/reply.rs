@@ -1,7 +1,7 @@
-//! What the agent writes into the reply file of a command. Pure.
+//! The agent's answers to commands, from the reply file. Pure.
 //!
-//! First line `ok` or `error`; then text lines and `key=value` lines. The agent runs in a process
-//! that is not ours: text is made printable before anybody sees it.
+//! First line `ok` or `error`, then text lines and `key=value` lines. The agent runs in another
+//! process, so text is made printable before it is shown.
 
 use dwell_report::plain;
 
@@ -14,7 +14,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Reads an answer; `None` if there is none (the agent never came to write it).
+    /// Reads an answer; `None` if the agent has not written one.
     pub fn parse(bytes: &[u8]) -> Option<Reply> {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.lines();
@@ -48,19 +48,18 @@ impl Reply {
             .filter_map(move |line| line.strip_prefix(prefix)?.split_once('='))
     }
 
-    /// What is recorded, if a recording runs.
+    /// The recorded events, if a recording runs.
     pub fn running_events(&self) -> Option<&str> {
         let is_running = self.get("state") == Some("running");
         self.get("events").filter(|_| is_running)
     }
 
-    /// What keeps the agent from writing, if anything does.
+    /// The agent's write error, if it has one.
     pub fn trouble(&self) -> Option<&str> {
         self.get("trouble").filter(|text| !text.is_empty())
     }
 
-    /// What is said in words, on one line: all of an error, else the lines that are no
-    /// `key=value`.
+    /// The text of the answer on one line: all of an error, else the lines that are no `key=value`.
     pub fn text(&self) -> String {
         let lines: Vec<&str> = self
             .lines
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_not_an_answer() {
+    fn empty_reply_is_no_answer() {
         assert_eq!(Reply::parse(b""), None);
         assert_eq!(Reply::parse(b"o"), None);
     }

@@ -16,8 +16,8 @@ pub fn from_environment(secrets: &Secrets) -> Vec<(String, String)> {
     )
 }
 
-/// `name=value,name=value`, values percent-encoded, and a service's name, which counts more. What
-/// is no pair is left out, as OpenTelemetry's SDKs do.
+/// Attributes from `name=value,name=value`, with percent-encoded values. The service's own variable
+/// takes precedence. Words without `=` are ignored, like in OpenTelemetry's SDKs.
 fn attributes(list: &str, service: &str, secrets: &Secrets) -> Vec<(String, String)> {
     let pairs = list.split(',').filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(name, value)| (name.trim().to_owned(), decoded(value.trim())));
@@ -25,7 +25,7 @@ fn attributes(list: &str, service: &str, secrets: &Secrets) -> Vec<(String, Stri
     for (name, value) in pairs.filter(|(name, _)| !name.is_empty()) {
         let shown = secrets.words([format!("{name}={value}").as_str()]);
         let value = shown.strip_prefix(&format!("{name}=")).unwrap_or(&shown);
-        // Of two values the last one counts.
+        // The last value of a name counts.
         found.retain(|(other, _)| *other != name);
         found.push((name, value.to_owned()));
     }
@@ -36,7 +36,7 @@ fn attributes(list: &str, service: &str, secrets: &Secrets) -> Vec<(String, Stri
     found
 }
 
-/// Text with `%20` in place of a blank; what is not encoded so stays.
+/// Decodes `%20` to a blank. Invalid sequences stay unchanged.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_decoded_and_the_service_counts_more() {
+    fn pairs_are_decoded_and_the_service_takes_precedence() {
         assert_eq!(
             found(
                 "region=eu%20west, a=b=c,service.name=x,broken,=y,a=d",

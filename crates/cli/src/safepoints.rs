@@ -1,7 +1,7 @@
 //! `dwell safepoints`: shows a JVM's safepoints while they happen.
 //!
-//! It is a recording with few samples, in a temporary file of the JVM's own that is read again each
-//! second, after the agent has brought it up to date by itself.
+//! This is a recording with few samples, in a temporary file of the JVM. The agent writes new data
+//! once a second, and this command then reads the file again.
 
 use crate::agent::{self, Agent};
 use crate::args::Safepoints;
@@ -15,12 +15,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
-/// CPU time between two samples: they are not what is wanted.
+/// A long interval of CPU time, because samples are not needed.
 const RECORDING: &str = "start,cpu=1s";
-/// Time between two looks at the file; the agent writes once a second.
+/// Time between two readings of the file; the agent writes once a second.
 const LOOK: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
-/// A file larger than this is not read whole each second: then only the sums are told.
+/// A larger file is not read each second: then only the sums are printed.
 const LIVE_BYTES_MAX: u64 = 64 << 20;
 
 /// Runs until the time is over, Ctrl-C or the JVM's end.
@@ -37,36 +37,36 @@ pub fn run(args: &Safepoints) -> Result<()> {
     let limits = lease::options(args.duration);
     let started = agent.command(&format!("{RECORDING}{limits},file={}", scratch.path));
     let least_ns = args.least.as_nanos() as u64;
-    let mut told = Told::default();
+    let mut printed = Printed::default();
     let result = started.and_then(|_| {
-        let shown = watch(args, &agent, &mut file, &mut told);
-        // It may have ended by itself, with the JVM.
+        let shown = watch(args, &agent, &mut file, &mut printed);
+        // The recording may have ended with the JVM.
         let _ = agent.command("stop");
         shown
     });
-    // Left behind only where the JVM's file system is gone as well.
+    // It remains only if the JVM's file system is gone as well.
     let _ = agent.target().remove_scratch(&scratch.path);
     result?;
     let Some(profile) = read(&mut file)? else {
         bail!("nothing was recorded");
     };
-    // Those since the last look, and those that the agent had not written by then.
+    // Safepoints since the last reading, and those that the agent had not written by then.
     let last = match is_small(&file) {
-        true => told.news(&profile, least_ns),
+        true => printed.news(&profile, least_ns),
         false => String::new(),
     };
     let sums = dwell_report::safepoints_text(&profile);
     crate::print(&format!("{last}\n{sums}"))
 }
 
-/// Prints safepoints as they come.
-fn watch(args: &Safepoints, agent: &Agent, file: &mut File, told: &mut Told) -> Result<()> {
+/// Prints safepoints as they happen.
+fn watch(args: &Safepoints, agent: &Agent, file: &mut File, printed: &mut Printed) -> Result<()> {
     let pid = agent.target().jvm().pid;
     let until = match args.duration {
         Some(_) => "",
         None => " until Ctrl-C",
     };
-    note!("watching JVM {pid}{until}; each line is a stop of all its threads");
+    note!("watching JVM {pid}{until}; one line per stop-the-world pause");
     let began = Instant::now();
     let least_ns = args.least.as_nanos() as u64;
     let mut look_at = began + LOOK;
@@ -83,42 +83,42 @@ fn watch(args: &Safepoints, agent: &Agent, file: &mut File, told: &mut Told) -> 
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK;
             if let Some(profile) = is_small(file).then(|| read(file)).transpose()?.flatten() {
-                crate::print(&told.news(&profile, least_ns))?;
+                crate::print(&printed.news(&profile, least_ns))?;
             }
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-/// Whether the file is read as it grows.
+/// Whether the file is small enough for repeated readings.
 fn is_small(file: &File) -> bool {
     let data = file.metadata();
     data.is_ok_and(|data| data.len() <= LIVE_BYTES_MAX)
 }
 
-/// What the file holds; `None` if nothing yet.
+/// The file's content; `None` if it is still empty.
 fn read(file: &mut File) -> Result<Option<Profile>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut bytes)?;
-    // The agent may just be writing: what is whole is taken, and all of it the next time.
+    // The agent may be writing: the complete part is read now, and all of the file the next time.
     Ok(match bytes.is_empty() {
         true => None,
         false => recording::parsed(&bytes).ok(),
     })
 }
 
-/// Which safepoints were told. One that waits for a late thread's stack comes after later ones.
+/// Safepoints that were printed. One that waits for a late thread's stack comes after later ones.
 #[derive(Default)]
-struct Told {
+struct Printed {
     times_ns: BTreeSet<u64>,
 }
 
-impl Told {
-    /// None comes that late.
+impl Printed {
+    /// Longest delay of a safepoint in the file.
     const LATE_NS: u64 = 10_000_000_000;
 
-    /// Lines for those that are new and took at least so long.
+    /// Lines for new safepoints of at least this duration.
     fn news(&mut self, profile: &Profile, least_ns: u64) -> String {
         let mut text = String::new();
         let newest_ns = self.times_ns.last().copied().unwrap_or(0);
@@ -155,16 +155,16 @@ mod tests {
             is_known: true,
         };
         builder.safepoints = vec![stop(1, 500), stop(2, 5000)];
-        let mut told = Told::default();
-        let first = told.news(&builder.clone().finish(), 1000);
+        let mut printed = Printed::default();
+        let first = printed.news(&builder.clone().finish(), 1000);
         assert_eq!(first.lines().count(), 1, "{first}");
         assert!(first.contains("G1CollectFull"), "{first}");
         builder.safepoints = vec![stop(1, 500), stop(2, 5000), stop(4, 7000)];
-        let second = told.news(&builder.clone().finish(), 1000);
+        let second = printed.news(&builder.clone().finish(), 1000);
         assert_eq!(second.lines().count(), 1, "{second}");
         assert!(second.contains("7.00 us"), "{second}");
         builder.safepoints.insert(2, stop(3, 9000));
-        let third = told.news(&builder.finish(), 1000);
+        let third = printed.news(&builder.finish(), 1000);
         assert!(
             third.lines().count() == 1 && third.contains("9.00 us"),
             "{third}"

@@ -1,8 +1,8 @@
-//! Signals of this process, and whether its terminal is there: the only place of the command with
+//! Signals of this process, and checks of its terminal: the only place of the command with
 //! `unsafe`.
 //!
-//! The handler counts, and at the second interrupt ends the process at once. It calls nothing
-//! but `kill` and `_exit`, which are safe in a handler.
+//! The handler counts, and at the second interrupt ends the process at once. It calls only `kill`
+//! and `_exit`, which are safe in a handler.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -26,22 +26,23 @@ extern "C" fn on_interrupt(
     // SAFETY: installed with SA_SIGINFO, so the kernel passes a valid siginfo for this call.
     let code = unsafe { (*info).si_code };
     SENT_BY_PROCESS.store(code <= 0, Ordering::Relaxed);
-    // A terminal that goes away is told twice, by the kernel and by the shell: nobody is impatient.
+    // A closed terminal sends two signals, by the kernel and by the shell. They do not count as
+    // impatience.
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) == 0 || signal == libc::SIGHUP {
         return;
     }
     let child = CHILD.load(Ordering::Relaxed);
     if child > 0 {
-        // SAFETY: plain system call, allowed in handlers. The pid is our child's: it is taken
-        // back before the child is waited for, so nobody else can have got the number.
+        // SAFETY: plain system call, allowed in handlers. The pid is our child's: it is taken back
+        // before the child is waited for, so no other process can have got the number.
         unsafe { libc::kill(child, libc::SIGKILL) };
     }
     // SAFETY: allowed in handlers; runs no destructors and no exit functions.
     unsafe { libc::_exit(i32::from(EXIT_INTERRUPTED)) }
 }
 
-/// Whether we were started with this signal ignored: as a shell does with Ctrl-C for its jobs in
-/// the background, and nohup with a hang-up.
+/// Whether this signal was ignored when the process started. Shells ignore Ctrl-C for jobs in the
+/// background, and nohup ignores a hang-up.
 fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     // SAFETY: all-zero is a valid sigaction to be overwritten.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -52,8 +53,8 @@ fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
     }
 }
 
-/// From now on Ctrl-C (also a hang-up or a polite kill) is counted; the second one ends us. Ctrl-C
-/// and hang-ups that whoever started us has had ignored stay so.
+/// Counts Ctrl-C, hang-ups and SIGTERM from now on; the second one ends this process. Signals that
+/// were ignored when the process started stay ignored.
 pub fn count_interrupts() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         if signal != libc::SIGTERM && is_ignored(signal)? {
@@ -79,8 +80,8 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// From now on a file that grows beyond a limit is an error and does not end us. Programs that are
-/// started later begin with the default, as a handler is not inherited (execve(2)).
+/// From now on, a file that grows beyond a limit is an error and does not end this process.
+/// Programs that it starts have the default action, because handlers are not inherited (execve(2)).
 pub fn survive_limits_of_files() {
     // SAFETY: all-zero is a valid sigaction (default handler, empty mask).
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -91,14 +92,14 @@ pub fn survive_limits_of_files() {
     unsafe { libc::sigaction(libc::SIGXFSZ, &raw const action, ptr::null_mut()) };
 }
 
-/// Stops this process as Ctrl-Z does; returns when it is continued.
+/// Stops this process like Ctrl-Z; returns when it is continued.
 pub fn suspend() {
     // SAFETY: plain library call; the signal's action is the default one, which runs no code of
     // ours.
     unsafe { libc::raise(libc::SIGTSTP) };
 }
 
-/// Whether the terminal that we read from is there no more.
+/// Whether the terminal of standard input is gone.
 pub fn terminal_is_gone() -> bool {
     let mut input = libc::pollfd {
         fd: libc::STDIN_FILENO,
@@ -111,13 +112,13 @@ pub fn terminal_is_gone() -> bool {
     found > 0 && input.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
 }
 
-/// Whether we have been asked to end.
+/// Whether this process was asked to end.
 pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
 }
 
-/// The signal that asked us to end, if it came from a process: a terminal sends its own to our
-/// children as well, a process only to us.
+/// The signal that asked this process to end, if a process sent it. A terminal sends its signals
+/// also to the children, a process only to this one.
 pub fn signal_to_forward() -> Option<i32> {
     (interrupted() && SENT_BY_PROCESS.load(Ordering::Relaxed))
         .then(|| LAST_SIGNAL.load(Ordering::Relaxed))
@@ -132,7 +133,7 @@ pub fn signal_child(child: &std::process::Child, signal: i32) {
     }
 }
 
-/// Names the child that must not outlive us if we are ended at once; `None`: no such child.
+/// Sets the child that must not outlive this process if it is ended at once; `None`: no child.
 pub fn end_with_us(child: Option<&std::process::Child>) {
     let pid = child
         .and_then(|child| i32::try_from(child.id()).ok())

@@ -1,8 +1,8 @@
-//! Threads that do not answer signals, for people.
+//! Threads that do not answer signals, as text for people.
 
 use crate::reply::Reply;
 
-/// How many threads no signal reaches, why, and what is done without.
+/// Number of threads that no signal reaches, the reason, and the data that remain.
 pub fn threads(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key).unwrap_or(0);
     let copied = match number("signal_copied") {

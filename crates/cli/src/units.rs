@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-/// Shortest interval that the agent takes.
+/// Shortest interval that the agent accepts.
 const INTERVAL_MIN: Duration = Duration::from_micros(20);
-/// Shortest time between two looks at threads that the agent takes.
+/// Shortest interval of wall-clock samples that the agent accepts.
 const WALL_MIN: Duration = Duration::from_millis(1);
-/// Longest interval that the agent takes.
+/// Longest interval that the agent accepts.
 const INTERVAL_MAX: Duration = Duration::from_secs(10);
-/// From when on threads are late for a safepoint.
+/// Default time after which a thread is late for a safepoint.
 pub const LATE: Duration = Duration::from_millis(1);
 const LATE_MIN: Duration = Duration::from_micros(200);
 const LATE_MAX: Duration = Duration::from_secs(10);
-/// Shortest recording that can be asked for.
+/// Shortest recording.
 const RECORDING_MIN: Duration = Duration::from_millis(1);
-/// Longest recording that can be asked for.
+/// Longest recording.
 const RECORDING_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Shortest age of a recording that can be kept.
+/// Shortest age limit of a recording.
 const KEPT_MIN: Duration = Duration::from_secs(1);
 
-/// Shortest time that can be looked back: a recording is written once a second.
+/// Shortest window: a recording is written once a second.
 const WINDOW_MIN: Duration = Duration::from_secs(1);
-/// Longest time that can be looked back.
+/// Longest window.
 const WINDOW_MAX: Duration = Duration::from_secs(300);
 
 const UNITS: [(&str, f64); 6] = [
@@ -33,7 +33,7 @@ const UNITS: [(&str, f64); 6] = [
     ("h", 3600.0),
 ];
 
-/// How long to record: `30s`, `2m`, or plain seconds.
+/// Duration of a recording: `30s`, `2m`, or plain seconds.
 pub fn recording_time(text: &str) -> Result<Duration, String> {
     let example = "a time such as 30s, 2m or plain seconds";
     let time = time(text, Some(1.0)).ok_or(example)?;
@@ -43,7 +43,7 @@ pub fn recording_time(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// CPU time between two samples: `10ms`, `500us`. The unit must be given.
+/// CPU time between two samples: `10ms`, `500us`. Needs a unit.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 10ms or 500us")?;
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&time) {
@@ -52,7 +52,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Wall-clock time between two looks at threads. The unit must be given.
+/// Interval of wall-clock samples. Needs a unit.
 pub fn wall_interval(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 20ms")?;
     if !(WALL_MIN..=INTERVAL_MAX).contains(&time) {
@@ -61,7 +61,7 @@ pub fn wall_interval(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// How long a safepoint is waited for before those that are late are asked where they are.
+/// Time after which a thread is late for a safepoint. Needs a unit.
 pub fn late(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 1ms or 500us")?;
     if !(LATE_MIN..=LATE_MAX).contains(&time) {
@@ -70,7 +70,7 @@ pub fn late(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// From which duration on all waits for monitors are recorded.
+/// Duration from which all waits for monitors are recorded. Needs a unit.
 pub fn lock(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 1ms or 50us")?;
     if !(Duration::from_micros(1)..=INTERVAL_MAX).contains(&time) {
@@ -95,7 +95,7 @@ pub fn moment(text: &str) -> Result<Duration, String> {
     time(text, Some(1.0)).ok_or_else(|| "a time such as 1.5s, 2m or plain seconds".to_owned())
 }
 
-/// How far back is looked: `10s`, `2m`, or plain seconds.
+/// Window of time that is shown: `10s`, `2m`, or plain seconds.
 pub fn window(text: &str) -> Result<Duration, String> {
     let time = time(text, Some(1.0)).ok_or("a time such as 10s, 2m or plain seconds")?;
     if !(WINDOW_MIN..=WINDOW_MAX).contains(&time) {
@@ -104,7 +104,7 @@ pub fn window(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Which age of a recording is kept: `30m`, `2h`. The unit must be given.
+/// Age limit of a recording: `30m`, `2h`. Needs a unit.
 pub fn kept_age(text: &str) -> Result<Duration, String> {
     let time = time(text, None).ok_or("a time with its unit, such as 30m or 2h")?;
     if !(KEPT_MIN..=RECORDING_MAX).contains(&time) {
@@ -113,7 +113,7 @@ pub fn kept_age(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// A decimal number and a unit; without a unit it is `unit_s` seconds each.
+/// A decimal number and a unit; a plain number is in units of `unit_s` seconds.
 fn time(text: &str, unit_s: Option<f64>) -> Option<Duration> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -1,5 +1,5 @@
-//! Writing files that a user named, or that dwell named itself: whole or not at all, readable by
-//! their owner only, never over a file that is being read or recorded to.
+//! Writes files that the user or dwell named. A file is complete or absent, readable by its owner
+//! only, and never replaces a file that is being read or recorded to.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -7,11 +7,11 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of all files that are written: they hold what a program was started with.
+/// Mode of written files, which contain the program's arguments.
 const MODE: u32 = 0o600;
-/// Links in a row that are followed, as many as the kernel follows.
+/// Maximum number of links in a row, that of the kernel.
 const LINKS_MAX: usize = 40;
-/// Others may make files in the directory.
+/// Other users may create files in the directory.
 const OTHERS_WRITE: u32 = 0o002;
 /// Only a file's owner may replace it in the directory.
 const STICKY: u32 = 0o1000;
@@ -21,11 +21,11 @@ const STICKY: u32 = 0o1000;
 pub enum Named {
     /// The user: links are followed.
     ByUser,
-    /// dwell: a link of this name was not meant, and is replaced.
+    /// dwell: a link of this name is accidental, and is replaced.
     ByDwell,
 }
 
-/// What a file is, whatever it is called: mounts and hard links give one file several names.
+/// Identity of a file. Mounts and hard links give one file several names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -33,12 +33,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// That of an open file.
+    /// Identity of an open file.
     pub fn of(file: &File) -> io::Result<Identity> {
         Ok(Identity::from(&file.metadata()?))
     }
 
-    /// That of the file at a path, if it is a regular one.
+    /// Identity of the regular file at a path.
     pub fn at(path: &Path) -> Option<Identity> {
         let data = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some(Identity::from(&data))
@@ -54,14 +54,14 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// A file that is being written. Nothing is at its place, or what was there before, until
-/// [`Output::commit`]; dropped without that, it leaves no trace.
+/// A file that is being written. Its place stays unchanged until [`Output::commit`]. Dropped before
+/// that, it leaves no trace.
 #[derive(Debug)]
 pub struct Output {
     file: File,
-    /// The file's name until it has its own; none if it has no name at all.
+    /// The file's temporary name; `None` if it has no name.
     temporary: Option<PathBuf>,
-    /// Where it goes; none for a device or a pipe, which is written at once.
+    /// Its final place; `None` for a device or a pipe, which is written directly.
     place: Option<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ impl Output {
     /// Begins a file at this place.
     ///
     /// # Errors
-    /// One line that names the file, if it could not be written there.
+    /// One line that names the file, if it cannot be written there.
     pub fn begin(path: &Path, named: Named) -> Result<Output> {
         let text = || format!("writing {}", shown(path));
         let place = resolve(path, named)?;
@@ -88,7 +88,7 @@ impl Output {
             Ok(data) if named == Named::ByDwell && !data.is_file() && !data.is_symlink() => {
                 bail!("writing {}: not a plain file", shown(path))
             }
-            // A file that cannot be opened stays as it is, even if it could be replaced.
+            // A file that cannot be opened stays, even if it could be replaced.
             Ok(data) if data.is_file() => drop(open_for_writing(&place).with_context(text)?),
             _ => {}
         }
@@ -105,17 +105,17 @@ impl Output {
         &mut self.file
     }
 
-    /// Puts the file at its place. `inputs` are the files that it was made from.
+    /// Puts the file at its place. `inputs` are its source files.
     ///
     /// # Errors
-    /// One line that names the file. What was at its place is there as before.
+    /// One line that names the file. Its place is unchanged.
     pub fn commit(mut self, inputs: &[Identity]) -> Result<()> {
         let Some(place) = self.place.take() else {
             return Ok(());
         };
         let text = || format!("writing {}", shown(&place));
         self.file.sync_all().with_context(text)?;
-        // A link that is left here is replaced, but for those below /proc, which are written to.
+        // A link here is replaced, except below /proc, where its target is written.
         let is_file = std::fs::symlink_metadata(&place).is_ok_and(|data| data.is_file());
         if is_file || place.starts_with("/proc") {
             check_replaceable(&place, inputs)?;
@@ -138,8 +138,7 @@ impl Drop for Output {
     }
 }
 
-/// Opens a file to record into and locks it, as the agent does. What is in it stays until
-/// [`truncate`].
+/// Opens and locks a file for recording, like the agent. Its content stays until [`truncate`].
 ///
 /// # Errors
 /// One line that names the file; also if another recording is being written to it.
@@ -151,14 +150,14 @@ pub fn claim(path: &Path, named: Named) -> Result<File> {
     Ok(file)
 }
 
-/// Opens a file to record into, be it to see whether that is possible. What is in it stays.
+/// Opens a file for recording, or to check that it is writable. Its content stays.
 ///
 /// # Errors
 /// One line that names the file.
 pub fn open_to_record(path: &Path, named: Named) -> Result<File> {
     let text = || {
         let shown = shown(path);
-        format!("{shown} cannot be written; choose another place with -o")
+        format!("{shown} cannot be written; choose another file with -o")
     };
     let place = resolve(path, named)?;
     let mut options = OpenOptions::new();
@@ -169,7 +168,7 @@ pub fn open_to_record(path: &Path, named: Named) -> Result<File> {
     }
     let is_device = || std::fs::metadata(&place).is_ok_and(|data| !data.is_file());
     let opened = options.open(&place).or_else(|error| match named {
-        // One that gives nothing to read.
+        // A device without a content to read.
         Named::ByUser if is_device() => open_for_writing(&place),
         _ => Err(error),
     });
@@ -180,7 +179,7 @@ pub fn open_to_record(path: &Path, named: Named) -> Result<File> {
     Ok(file)
 }
 
-/// Empties a file that was claimed; from here on only its owner reads it.
+/// Empties a claimed file; from now on only its owner can read it.
 pub fn truncate(file: &File) -> io::Result<()> {
     let data = file.metadata()?;
     if !data.is_file() {
@@ -198,7 +197,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to).with_context(|| format!("writing {}", shown(to)))
 }
 
-/// Whether nobody but us, and root, can put another file in the place of one in this directory.
+/// Whether only this user and root can replace a file in this directory.
 pub fn is_private(dir: &Path) -> bool {
     std::fs::metadata(dir).is_ok_and(|data| {
         let is_open = data.mode() & OTHERS_WRITE != 0 && data.mode() & STICKY == 0;
@@ -206,19 +205,20 @@ pub fn is_private(dir: &Path) -> bool {
     })
 }
 
-/// Whether others may make files in this directory: names in it must not be foreseen.
+/// Whether other users may create files in this directory, so that names in it must be
+/// unpredictable.
 pub fn is_shared(dir: &Path) -> bool {
     std::fs::metadata(dir).is_ok_and(|data| data.mode() & OTHERS_WRITE != 0)
 }
 
-/// Whether the file at a path is one that we have made, or root.
+/// Whether the file at a path belongs to this user or root.
 pub fn is_own(path: &Path) -> bool {
     std::fs::symlink_metadata(path)
         .is_ok_and(|data| data.is_file() && (data.uid() == crate::sys::user() || data.uid() == 0))
 }
 
-/// Where a path that a user named leads to in the end. Links are not followed where another user
-/// can have put them: the kernel refuses that, too, where `fs.protected_symlinks` is on.
+/// The final target of a user's path. Does not follow links that another user may have put there;
+/// the kernel refuses these as well if `fs.protected_symlinks` is on.
 fn resolve(path: &Path, named: Named) -> Result<PathBuf> {
     let mut place = path.to_owned();
     if named == Named::ByDwell {
@@ -228,7 +228,7 @@ fn resolve(path: &Path, named: Named) -> Result<PathBuf> {
         let Ok(data) = std::fs::symlink_metadata(&place) else {
             return Ok(place);
         };
-        // Links below /proc mean open files, which have no path that says the same.
+        // Links below /proc stand for open files, which have no equivalent path.
         if !data.is_symlink() || place.starts_with("/proc") {
             return Ok(place);
         }
@@ -237,7 +237,7 @@ fn resolve(path: &Path, named: Named) -> Result<PathBuf> {
         let owners = [crate::sys::user(), 0, folder.uid()];
         if folder.mode() & OTHERS_WRITE != 0 && !owners.contains(&data.uid()) {
             bail!(
-                "{}: a symbolic link that another user has put there; choose another name",
+                "{}: a symbolic link of another user; choose another name",
                 shown(&place)
             );
         }
@@ -255,8 +255,8 @@ pub fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes a file in the same directory, for a rename; in that for temporary files, without a name,
-/// where that one takes no new files.
+/// Creates a file in the same directory, for a rename. If that directory takes no new files: a file
+/// without a name in the temporary directory.
 fn make_beside(place: &Path) -> io::Result<(File, Option<PathBuf>)> {
     let make = |path: &Path| {
         let mut options = OpenOptions::new();
@@ -277,8 +277,8 @@ fn make_beside(place: &Path) -> io::Result<(File, Option<PathBuf>)> {
     }
 }
 
-/// Copies a whole file over one that cannot be replaced: it is a mount, or its directory takes no
-/// new files.
+/// Copies a whole file over one that cannot be replaced: a mount, or a file in a directory that
+/// takes no new files.
 fn write_in_place(from: &mut File, place: &Path) -> io::Result<()> {
     let mut to = open_for_writing(place)?;
     let data = to.metadata()?;
@@ -293,17 +293,17 @@ fn write_in_place(from: &mut File, place: &Path) -> io::Result<()> {
     to.sync_all()
 }
 
-/// Opens what is there, as it is.
+/// Opens an existing file without changing it.
 fn open_for_writing(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NOCTTY);
     options.open(path)
 }
 
-/// Refuses a file that is an input, or that a recording is being written to.
+/// Refuses a file that is an input, or that is being recorded to.
 fn check_replaceable(place: &Path, inputs: &[Identity]) -> Result<()> {
     if Identity::at(place).is_some_and(|it| inputs.contains(&it)) {
-        let text = "is what is read; choose another name";
+        let text = "is the input; choose another name";
         bail!("{}: {text}", shown(place));
     }
     match open_for_writing(place) {
@@ -323,7 +323,7 @@ fn check_lock(file: &File, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses another user's file where anybody can have put it; also one with a second name, which
+/// Refuses another user's file in a shared directory, and a file there with a second name, which
 /// may be one of ours.
 fn check_owner(file: &File, place: &Path) -> Result<()> {
     let (data, dir) = (file.metadata()?, std::fs::metadata(folder_of(place))?);
@@ -339,10 +339,10 @@ fn check_owner(file: &File, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets only the owner read a file, if we own it.
+/// Makes a file readable by its owner only, if this user owns it.
 fn narrow(file: &File, data: &Metadata) {
     let mode = data.mode() & 0o777;
-    // Another user's file keeps its mode: its owner says who reads it.
+    // Another user's file keeps its mode.
     if mode & !MODE != 0 && data.uid() == crate::sys::user() {
         let _ = file.set_permissions(std::fs::Permissions::from_mode(mode & MODE));
     }
@@ -352,8 +352,8 @@ fn shown(path: &Path) -> String {
     dwell_report::plain(&path.to_string_lossy())
 }
 
-/// Writes a file through `write`, made from `inputs`; if that fails there is no file, or the one
-/// that was there before.
+/// Writes a file made from `inputs` through `write`. If that fails, there is no file, or the
+/// earlier one.
 ///
 /// # Errors
 /// One line that names the file.

@@ -89,10 +89,10 @@ fn output_never_destroys_its_input() {
     symlink("in", &link).unwrap();
     for path in [&input, &hard, &link] {
         let error = put(path, Named::ByUser, &[&input], "page").unwrap_err();
-        assert!(error.to_string().contains("is what is read"), "{error:#}");
+        assert!(error.to_string().contains("is the input"), "{error:#}");
         assert_eq!(std::fs::read(&input).unwrap(), b"recorded");
     }
-    // A name of dwell's own is not where a link leads to.
+    // dwell's own name does not follow the link.
     put(&link, Named::ByDwell, &[&input], "page").unwrap();
     assert_eq!(std::fs::read(&input).unwrap(), b"recorded");
     assert_eq!(std::fs::read(&link).unwrap(), b"page");
@@ -132,7 +132,7 @@ fn links_of_others_in_shared_directories_are_refused() {
     assert!(error.to_string().contains("another user"), "{error:#}");
     assert!(claim(&link, Named::ByUser).is_err());
     assert!(claim(&link, Named::ByDwell).is_err());
-    // The same for a file that somebody else can read as it is written.
+    // The same for a file that another user can read while it is written.
     let theirs = dir.join("theirs");
     std::fs::write(&theirs, "x").unwrap();
     std::os::unix::fs::chown(&theirs, Some(65_534), None).unwrap();
@@ -168,7 +168,7 @@ fn file_without_room_for_a_copy_is_written_in_place() {
     let place = Place::new("in-place");
     let path = place.file("it", "a longer text before");
     let mut output = Output::begin(&path, Named::ByUser).unwrap();
-    // What a directory that takes no new files gives, or a mount of one file.
+    // The state in a directory that takes no new files, or for a mount of one file.
     std::fs::remove_file(output.temporary.take().unwrap()).unwrap();
     output.file().write_all(b"text").unwrap();
     let inode = Identity::at(&path);

@@ -4,7 +4,7 @@
 //!
 //! This module computes addresses and parses bytes; the caller reads the memory. A thread writes
 //! its own record without synchronising with other processors. A reader must have interrupted that
-//! thread, or make sure that it has not run during the read. Nothing here allocates or panics.
+//! thread, or make sure that it has not run during the read. No function here allocates or panics.
 
 use crate::Context;
 

@@ -1,9 +1,9 @@
 //! The context of a logical thread: trace, span, local root, endpoint and labels. The thread itself
 //! writes it into a record (from Java, as plain memory); signal handlers and other threads read it.
 //!
-//! The crate works on slices of atomics that its caller owns and never frees. Nothing here
-//! allocates, locks or panics, so all of it may run in a signal handler. Strings are numbers here;
-//! the agent has the texts.
+//! The crate works on slices of atomics that its caller owns and never frees. No function here
+//! allocates, locks or panics, so all may run in a signal handler. Strings are numbers here; the
+//! agent has the texts.
 //!
 //! Read next: [`record`] (the layout of a record, and why a reader never sees half of a change),
 //! [`by_thread`] (finds a record by its thread's id), [`slab`] (both together), [`foreign`]

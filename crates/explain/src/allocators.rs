@@ -1,5 +1,5 @@
-//! Where the program allocates: by the objects that were sampled while they were allocated, or, in
-//! recordings without these, by who was seen in the JVM's allocation.
+//! Places of allocation in the program: from sampled objects, or, in recordings without these, from
+//! threads sampled in the JVM's allocation.
 
 use crate::evidence::Facts;
 use crate::finding::{Evidence, View};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Places that are named.
 const PLACES: usize = 3;
-/// One that allocates less than this part of what the first does is not named.
+/// Least part of the first place's bytes for another place to be named.
 const LEAST_PLACE: f64 = 0.1;
 /// Fewer sampled objects than this say nothing.
 const SAMPLES: u64 = 20;
@@ -35,7 +35,7 @@ pub(crate) struct Allocators {
     places: Vec<Place>,
     /// Whether the bytes are known, by samples of allocations.
     by_bytes: bool,
-    /// How to have bytes told, where that can be.
+    /// How to record bytes, if the recorder can.
     hint: String,
 }
 
@@ -48,7 +48,7 @@ struct Place {
     stack: Vec<String>,
 }
 
-/// What is added up of a place.
+/// Sums of a place.
 #[derive(Default)]
 struct Sum {
     heaviest: Heaviest,
@@ -89,7 +89,7 @@ impl Allocators {
                 "; {} of all bytes are allocated in {name} (mostly {class})",
                 percent(*share)
             ),
-            Some(Place { name, .. }) => format!("; of what was seen allocating most is {name}"),
+            Some(Place { name, .. }) => format!("; most sampled allocations are in {name}"),
         }
     }
 
@@ -104,7 +104,7 @@ impl Allocators {
         let places: Vec<String> = self.places.iter().map(named).collect();
         let how = match self.by_bytes {
             true => "bytes allocated in",
-            false => "seen allocating",
+            false => "sampled while allocating",
         };
         Some(Evidence {
             text: format!("{how}: {}", some_of(&places)),
@@ -116,7 +116,10 @@ impl Allocators {
     pub(crate) fn advice(&self) -> String {
         match self.first() {
             Some(place) => format!("allocate less in {place}"),
-            None => format!("which code allocates is not in this recording{}", self.hint),
+            None => format!(
+                "the recording does not show which code allocates{}",
+                self.hint
+            ),
         }
     }
 }
@@ -157,7 +160,7 @@ fn by_bytes(facts: &Facts<'_>) -> Option<Vec<Place>> {
     )
 }
 
-/// By who was seen in the JVM's allocation, waiting or running.
+/// From threads sampled in the JVM's allocation, waiting or running.
 fn by_sight(facts: &Facts<'_>) -> Vec<Place> {
     let allocating = Set::new(facts.profile, ALLOCATING);
     let mut sums: BTreeMap<String, Heaviest> = BTreeMap::new();
@@ -184,7 +187,7 @@ fn by_sight(facts: &Facts<'_>) -> Vec<Place> {
         .collect()
 }
 
-/// The first ones of those that are sorted, as far as they count beside the first.
+/// The leading entries, down to those that are small compared with the first one.
 fn most_of<T>(
     sums: Vec<(String, T)>,
     size: impl Fn(&T) -> u64,
@@ -212,7 +215,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn sampled_objects_tell_more_than_who_was_seen() {
+    fn allocators_prefer_sampled_objects_to_stalled_threads() {
         let mut art = Art::default();
         art.look("task-1", "GET /n", "gc-stall", "app.Seen.waiting", 30, 20);
         art.allocated("task-1", "app.Buffers.make:7", "byte[]", (512 << 10, 30));
@@ -246,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn few_objects_are_chance_and_who_was_seen_counts() {
+    fn few_sampled_objects_fall_back_to_stalled_threads() {
         let mut art = Art::default();
         art.look("task-1", "GET /n", "gc-stall", "app.Seen.waiting", 30, 20);
         art.allocated("task-1", "app.Buffers.make", "byte[]", (512 << 10, 5));
         art.with_facts(|facts| {
             let allocators = Allocators::of(facts);
             assert_eq!(allocators.first().as_deref(), Some("app.Seen.waiting"));
-            assert!(allocators.most().contains("seen allocating"));
+            assert!(allocators.most().contains("most sampled allocations"));
         });
     }
 }

@@ -1,5 +1,5 @@
-//! No rule panics whatever the profile, and what they say makes sense: a property test over
-//! profiles put together at random from all that rules look for.
+//! No rule panics on any profile, and all findings are plausible: a property test over random
+//! profiles with everything that rules search.
 
 use crate::art::Art;
 use crate::{Options, explain};
@@ -244,7 +244,7 @@ fn a_healthy_service_has_no_findings() {
     assert!(explained.passed.len() > 12, "{explained:?}");
 }
 
-/// Threads of frameworks beside a healthy service: how they wait, so many looks of 20 ms.
+/// Threads of frameworks in a healthy service: their waits, as a number of looks of 20 ms.
 const BESIDE: &[(&str, &str, &str, u64)] = &[
     // A timer that waits for its next turn in a semaphore.
     (
@@ -296,7 +296,7 @@ const BESIDE: &[(&str, &str, &str, u64)] = &[
     ("ticker", "runnable", "app.Ticker.run", 20),
 ];
 
-/// A service that is well, with these threads beside it; with requests, and with none marked.
+/// A healthy service that also has these threads, once with requests and once without.
 fn healthy(endpoint: &str) -> Art {
     let mut art = Art::default();
     for thread in ["http-1", "http-2"] {
@@ -308,7 +308,7 @@ fn healthy(endpoint: &str) -> Art {
         }
     }
     for (thread, cause, stack, looks) in BESIDE {
-        // Woken up often, with little to do each time: so many waits, and so many turns.
+        // Frequent wake-ups with little work each time.
         for _ in 0..10 {
             art.look(thread, "", cause, stack, looks / 10, 20);
         }

@@ -6,7 +6,7 @@ use crate::stacks::is_of_framework;
 use dwell_profile::{NameId, Profile, is_of_platform};
 use std::collections::BTreeSet;
 
-/// Libraries that programs call, besides frameworks, by the beginnings of their packages.
+/// Libraries that programs call, in addition to frameworks, by the beginnings of their packages.
 const LIBRARIES: &[&str] = &[
     "ch.qos.",
     "clojure.",
@@ -67,7 +67,7 @@ const OWNERS: [&str; 8] = [
     "org.codehaus.",
 ];
 
-/// What is known of the application.
+/// Known facts about the application.
 struct Application {
     /// The beginning of its packages; empty: its classes have none.
     package: Option<String>,
@@ -75,7 +75,7 @@ struct Application {
     libraries: Vec<NameId>,
 }
 
-/// For each method whether its class is the application's own.
+/// By method: whether its class belongs to the application.
 #[must_use]
 pub fn own_methods(profile: &Profile) -> Vec<bool> {
     let names = profile.names();
@@ -117,7 +117,7 @@ fn application(profile: &Profile) -> Option<Application> {
     let names = profile.names();
     if main.ends_with(".jar") {
         let file = main.rsplit('/').next().unwrap_or(main);
-        // Of a jar with jars in it the classes are in a folder of it.
+        // In a jar with nested jars, the classes are in a folder of it.
         let is_of_jar = |library: &NameId| {
             let rest = names.text(*library).strip_prefix(file);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("!/"))
@@ -145,7 +145,7 @@ fn application(profile: &Profile) -> Option<Application> {
     })
 }
 
-/// What packages of one project begin with.
+/// The common beginning of a project's packages.
 fn beginning(class: &str) -> String {
     let package = class.rsplit_once('.').map_or("", |(package, _)| package);
     let words = match OWNERS.iter().any(|owner| class.starts_with(owner)) {

@@ -1,4 +1,4 @@
-//! Profiles for tests of rules: a line a fact. Ten seconds long unless told otherwise.
+//! Profiles for tests of rules: one line for one fact. The default length is ten seconds.
 
 use crate::evidence::Facts;
 use crate::finding::{Finding, Verdict};
@@ -41,7 +41,7 @@ impl Default for Art {
 type Check = fn(&Facts<'_>) -> Verdict;
 
 impl Art {
-    /// One of so many seconds.
+    /// A profile of this length.
     pub(crate) fn lasting(seconds: u64) -> Art {
         let mut art = Art {
             span_ns: seconds * 1000 * MS,
@@ -51,7 +51,7 @@ impl Art {
         art
     }
 
-    /// The JVM was so many seconds old when the recording began; to be said before all else.
+    /// Age of the JVM in seconds when the recording began. Call this first.
     pub(crate) fn age(&mut self, seconds: u64) -> &mut Art {
         const BEGAN_NS: u64 = 10_000_000_000_000;
         self.builder.info.start_ns = BEGAN_NS;
@@ -108,7 +108,7 @@ impl Art {
         self.builder.info.start_ns + self.steps * 617 * MS % self.span_ns
     }
 
-    /// So many samples of a running Java thread, of so many milliseconds.
+    /// Samples of a running Java thread: their number, and the milliseconds of each.
     pub(crate) fn cpu(
         &mut self,
         thread: &str,
@@ -144,7 +144,7 @@ impl Art {
         self
     }
 
-    /// A sample of a thread that works for a request: when, and of so many milliseconds.
+    /// A sample of a thread that works for a request: its time and its milliseconds.
     pub(crate) fn request_sample(
         &mut self,
         thread: &str,
@@ -209,7 +209,7 @@ impl Art {
         self
     }
 
-    /// A thread that waited: so many looks of so many milliseconds, one event.
+    /// A thread that waited: number of looks, milliseconds of each, one event.
     pub(crate) fn look(
         &mut self,
         thread: &str,
@@ -245,14 +245,15 @@ impl Art {
         self.looks.last().unwrap().0.time_ns / MS
     }
 
-    /// What the last look's thread waited for.
+    /// The object of the last look's wait.
     pub(crate) fn detail(&mut self, detail: &str) -> &mut Art {
         let detail = self.builder.name(detail);
         self.looks.last_mut().unwrap().0.detail = Some(detail);
         self
     }
 
-    /// Who had what the last look's thread waited for, and where that waited, if it did.
+    /// The owner of the lock that the thread of the last look waited for, and the stack where the
+    /// owner itself waited.
     pub(crate) fn owner(&mut self, thread: &str, stack: Option<&str>) -> &mut Art {
         let owner = self.thread(thread, true, false);
         let node = stack.map(|stack| self.node(stack));
@@ -284,7 +285,7 @@ impl Art {
         self
     }
 
-    /// So many requests of so many milliseconds.
+    /// Requests: their number, and the milliseconds of each.
     pub(crate) fn requests(&mut self, endpoint: &str, count: u64, ms: u64) -> &mut Art {
         let endpoint = Some(self.builder.name(endpoint));
         self.builder.requests.push(Request {
@@ -298,7 +299,7 @@ impl Art {
         self
     }
 
-    /// How often a thread got a processor in so many seconds.
+    /// Number of times that a thread got a processor in these seconds.
     pub(crate) fn turns(&mut self, thread: &str, turns: u64, seconds: u64) -> &mut Art {
         let thread = self.thread(thread, true, false);
         self.builder.thread_times.push(ThreadTime {
@@ -329,8 +330,8 @@ impl Art {
         self
     }
 
-    /// In one second of the recording, how many milliseconds of so many processors the process
-    /// used, and others; the rest was idle.
+    /// CPU time in ms that the process and others used in one second of the recording, and the
+    /// number of processors. The remaining time was idle.
     pub(crate) fn machine(
         &mut self,
         second: u64,
@@ -360,7 +361,7 @@ impl Art {
         self
     }
 
-    /// So many objects that were allocated and chosen, of a class, that stand for so many bytes.
+    /// Sampled allocations of a class: the bytes that each one stands for, and their number.
     pub(crate) fn allocated(
         &mut self,
         thread: &str,
@@ -399,8 +400,8 @@ impl Art {
         self
     }
 
-    /// So many objects of so many bytes each that are still there, allocated in these seconds one
-    /// after the other, and the collections that they have survived.
+    /// Live objects of this size, allocated one after another in these seconds, with the number of
+    /// collections that they have survived.
     pub(crate) fn alive(
         &mut self,
         stack: &str,
@@ -438,7 +439,7 @@ impl Art {
         self
     }
 
-    /// A wait for a monitor of a class, so many milliseconds long, that stands for so many.
+    /// A wait for a monitor of a class: its milliseconds, and those that it stands for.
     pub(crate) fn waited(
         &mut self,
         thread: &str,
@@ -497,12 +498,12 @@ impl Art {
         self.builder.stretches.add::<GcPause>(pause);
     }
 
-    /// So many safepoints that took so long to reach.
+    /// Safepoints: time to reach each, and their number.
     pub(crate) fn safepoint(&mut self, reaching_ms: u64, times: u64) -> &mut Art {
         self.stops("Op", reaching_ms, 1, times)
     }
 
-    /// So many safepoints with an operation that took so long.
+    /// Safepoints with an operation: time of each, and their number.
     pub(crate) fn operations(&mut self, name: &str, ms: u64, times: u64) -> &mut Art {
         self.stops(name, 0, ms, times)
     }
@@ -571,13 +572,13 @@ impl Art {
         check(&Facts::new(&profile, &filter))
     }
 
-    /// What follows from the facts, beside rules.
+    /// Runs a test on the facts instead of a rule.
     pub(crate) fn with_facts(&mut self, look: impl FnOnce(&Facts<'_>)) {
         let (profile, filter) = (self.profile(), WallFilter::default());
         look(&Facts::new(&profile, &filter));
     }
 
-    /// What a rule finds.
+    /// Findings of a rule.
     pub(crate) fn found(&mut self, check: Check) -> Vec<Finding> {
         match self.verdict(check) {
             Verdict::Found(found) => found,
@@ -585,7 +586,7 @@ impl Art {
         }
     }
 
-    /// What a rule lacks.
+    /// Data that a rule lacks.
     pub(crate) fn lacks(&mut self, check: Check) -> String {
         match self.verdict(check) {
             Verdict::Found(found) => panic!("found: {found:?}"),

@@ -1,5 +1,5 @@
-//! What all rules look at: the profile, its wall time summed by who waited for what and where, and
-//! its CPU time by stack. Made once for an explanation.
+//! Facts for all rules: the profile, its wall time by subject, cause and place, and its CPU time by
+//! stack. Made once for an explanation.
 //!
 //! Wall time belongs to *subjects*: the endpoint that a thread worked for, or, where it worked for
 //! none, the group of threads that it belongs to.
@@ -20,9 +20,9 @@ pub(crate) const RUNNABLE: &str = "runnable";
 pub(crate) const THROTTLED: &str = "throttled";
 /// At a safepoint, or waiting for an operation there.
 pub(crate) const SAFEPOINT: &str = "safepoint";
-/// What shares are of where samples are only counted.
+/// Name of the whole of which shares are given when samples are only counted.
 pub(crate) const SAMPLES: &str = "the samples";
-/// A wait that lasts so long is long.
+/// Waits from this duration on are long.
 pub(crate) const LONG_NS: u64 = 50_000_000;
 
 /// Whose time.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Threads,
 }
 
-/// Somebody whose wall time is told.
+/// An endpoint or a group of threads whose wall time is summed.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) kind: Kind,
@@ -65,7 +65,7 @@ pub(crate) struct Entry<'p> {
     pub(crate) last_ns: u64,
 }
 
-/// What entries are told apart by: subject, cause, node and detail.
+/// Key of an entry: subject, cause, node and detail.
 type Place<'p> = (usize, &'p str, NodeId, Option<NameId>);
 
 /// A profile made ready for rules.
@@ -83,7 +83,7 @@ pub(crate) struct Facts<'p> {
     pub(crate) program_total: Weight,
     /// Time by the roles of threads, in the order of [`Role::ALL`].
     pub(crate) roles: Vec<Weight>,
-    /// Only requests of such endpoints are told.
+    /// Set to include only requests of this endpoint.
     pub(crate) endpoint: Option<&'p str>,
     /// Whether wall time belongs to endpoints at all.
     by_endpoint: bool,
@@ -112,7 +112,7 @@ impl<'p> Facts<'p> {
                 .collect(),
             services: OnceCell::new(),
         };
-        // What was met by a wall clock, or counts an event, is not the CPU time used.
+        // Samples of a wall clock or of an event do not measure the CPU time used.
         if profile.info().measured.is_of_processors() && profile.info().mode != "wall" {
             facts.add_cpu();
         }
@@ -122,7 +122,7 @@ impl<'p> Facts<'p> {
         facts
     }
 
-    /// Whether a sample is one that is told.
+    /// Whether the filter selects this sample.
     pub(crate) fn is_wanted(&self, sample: &Sample) -> bool {
         self.endpoint.is_none_or(|pattern| {
             let endpoint = sample.context.and_then(|id| self.profile.endpoint(id));
@@ -222,7 +222,7 @@ impl<'p> Facts<'p> {
         self.groups.get(thread as usize).map_or("", |group| group)
     }
 
-    /// Whether requests are told by endpoint.
+    /// Whether the recording has requests with endpoints.
     pub(crate) fn has_endpoints(&self) -> bool {
         (self.subjects.iter()).any(|subject| subject.kind == Kind::Endpoint)
     }
@@ -241,7 +241,7 @@ impl<'p> Facts<'p> {
         sum
     }
 
-    /// What [`all_busy`](Facts::all_busy) is, in words.
+    /// Name of [`all_busy`](Facts::all_busy).
     pub(crate) fn all_busy_name(&self) -> &'static str {
         match self.has_endpoints() {
             true => "the wall time of requests",
@@ -260,7 +260,7 @@ impl<'p> Facts<'p> {
         self.profile.unit() == Unit::Nanoseconds && self.cpu_total.samples > 0
     }
 
-    /// What shares of [`Facts::cpu_total`] are shares of: samples that only count are no time.
+    /// Name of the whole of [`Facts::cpu_total`]. Samples that are only counted are not time.
     pub(crate) fn cpu_name(&self) -> &'static str {
         match self.profile.unit() {
             Unit::Nanoseconds => "the CPU time",
@@ -268,8 +268,8 @@ impl<'p> Facts<'p> {
         }
     }
 
-    /// Whether what the JVM itself does is surely among the samples: other profilers may see the
-    /// program's threads only, or Java code only.
+    /// Whether the samples surely include the JVM's own work: other profilers may sample only the
+    /// program's threads, or only Java code.
     pub(crate) fn sees_the_jvm(&self) -> bool {
         self.is_ours() && self.has_cpu_time()
     }
@@ -280,9 +280,9 @@ impl<'p> Facts<'p> {
     }
 }
 
-/// Whether wall time belongs to endpoints. Rules then leave out what threads do for none, so those
-/// that nobody named (a batch job with a small server for its state) must be most of what was done:
-/// half of the CPU time, or of the wall time with work.
+/// Whether wall time is summed by endpoint. Rules then ignore work outside of requests, so requests
+/// must be most of the work: half of the CPU time, or of the wall time with work. A batch job with
+/// a small status server does not pass this test.
 fn is_by_endpoint(profile: &Profile, filter: &WallFilter) -> bool {
     if !profile.has_derived_endpoints() || filter.endpoint.is_some() {
         return true;
@@ -327,7 +327,7 @@ impl Subject {
         self.threads.insert(thread);
     }
 
-    /// Who it is, in words.
+    /// Its name with its kind, as text.
     pub(crate) fn shown(&self) -> String {
         match self.kind {
             Kind::Endpoint => self.name.clone(),
@@ -341,7 +341,7 @@ pub(crate) fn is_ready(cause: &str) -> bool {
     cause == RUNNABLE || cause == THROTTLED
 }
 
-/// Whether a thread waits at this cause: it neither runs nor is ready to, and it has work.
+/// Whether this cause is a wait amid work: not running, not runnable, not idle.
 pub(crate) fn is_wait(cause: &str) -> bool {
     cause != RUNNING && !is_ready(cause) && cause != IDLE
 }

@@ -6,7 +6,7 @@ use crate::numbers::{duration, percent, plural};
 use dwell_profile::group_of;
 use std::collections::BTreeMap;
 
-/// Waits for the monitors of one class in one method of the program; nothing where none are told.
+/// Recorded waits for monitors of one class in one method of the program, if there are any.
 pub(crate) fn evidence(facts: &Facts<'_>, class: &str, place: &str) -> Option<Evidence> {
     let profile = facts.profile;
     let (mut waits, mut sum, mut longest) = (0.0, 0u64, None);
@@ -30,15 +30,14 @@ pub(crate) fn evidence(facts: &Facts<'_>, class: &str, place: &str) -> Option<Ev
     let (longest_ns, stack) = longest?;
     let had = match owners.into_iter().max_by_key(|(_, ns)| *ns) {
         Some((owner, ns)) => format!(
-            "; {} of the time {owner} had it when the wait began",
+            "; {} of the time {owner} held it when the wait began",
             percent(ns as f64 / sum.max(1) as f64)
         ),
         None => String::new(),
     };
     Some(Evidence {
         text: format!(
-            "told by the JVM itself: {} for it here took {}, {} each in the mean, the longest \
-             {}{had}",
+            "recorded by the JVM: {} for it here took {}, mean {}, max {}{had}",
             plural(waits.round() as u64, "wait"),
             duration(sum as f64),
             duration(sum as f64 / waits.max(1.0)),

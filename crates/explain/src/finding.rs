@@ -1,4 +1,4 @@
-//! What a rule says: plain data, no format.
+//! Results of rules: plain data, no format.
 
 use crate::share::Share;
 
@@ -25,7 +25,7 @@ impl Sure {
     }
 }
 
-/// What time a view shows.
+/// Measure of a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Time on a processor.
@@ -52,7 +52,7 @@ impl Measure {
     }
 }
 
-/// Where to look: which time, of whom.
+/// The view to open: time range and threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Which time.
@@ -63,7 +63,7 @@ pub struct View {
     pub endpoint: Option<String>,
     /// Of threads with such names only, `*` for anything.
     pub threads: Option<String>,
-    /// What to look for there.
+    /// Subject to highlight there.
     pub focus: Option<Focus>,
 }
 
@@ -90,7 +90,7 @@ impl Focus {
     }
 }
 
-/// What shows that a finding is right.
+/// One observation that supports a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// One sentence.
@@ -101,24 +101,24 @@ pub struct Evidence {
     pub stack: Vec<String>,
 }
 
-/// Something that costs time, and what to do about it.
+/// A major cost, and the change to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The rule that found it.
     pub rule: &'static str,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub what: String,
     /// How much it costs.
     pub share: Share,
-    /// What shows it.
+    /// Observations that support it.
     pub evidence: Vec<Evidence>,
-    /// What to do.
+    /// The change to make.
     pub remedy: String,
     /// How sure it is.
     pub sure: Sure,
     /// Why it is so sure, or not surer.
     pub because: String,
-    /// The time that it costs, in seconds: what findings are sorted by.
+    /// Cost in seconds. Findings are sorted by it.
     pub weight: f64,
 }
 
@@ -147,16 +147,16 @@ impl Finding {
 pub struct Skipped {
     /// The rule.
     pub rule: &'static str,
-    /// What the recording lacks.
+    /// Data that the recording lacks.
     pub why: String,
 }
 
 /// All that the rules say of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
-    /// What was found, the most costly first.
+    /// Findings, the most costly first.
     pub findings: Vec<Finding>,
-    /// The time that findings cost a part of, and what it is.
+    /// The whole of which findings cost a part, and its name.
     pub lost_of: Option<(u64, &'static str)>,
     /// How many more there were.
     pub left_out: usize,
@@ -172,7 +172,7 @@ pub struct Explanation {
     pub has_derived_endpoints: bool,
 }
 
-/// What a rule says.
+/// Result of a rule.
 pub(crate) enum Verdict {
     /// These; none: all is well as far as the rule can see.
     Found(Vec<Finding>),

@@ -1,8 +1,8 @@
-//! Why is it slow? Rules over a profile that give findings: what is wrong, how much it costs, what
-//! shows it, what to do, and how sure that is.
+//! Rules over a profile that find the causes of slowness. A finding names the problem, its cost,
+//! the evidence, the fix and the confidence.
 //!
-//! One small file a rule, in `rules`; what they share is in [`Facts`](evidence::Facts). A rule that
-//! lacks data says so and never guesses. Nothing here opens files or knows an output format.
+//! Each rule is one small file in `rules`, and all use [`Facts`](evidence::Facts). A rule that
+//! lacks data reports that and never guesses. This crate opens no files and knows no output format.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ use finding::Verdict;
 /// The most findings of one explanation: more are not read.
 const FINDINGS_MAX: usize = 12;
 
-/// What is to be explained.
+/// Selection of the data to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Only requests of such endpoints, `*` for anything.
@@ -89,7 +89,7 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
     explanation
 }
 
-/// Samples that only count stand for no time: what is a share of them has none.
+/// Counted samples are not time, so their shares have no time either.
 fn count_only(share: &mut Share) {
     if share.of == evidence::SAMPLES {
         share.ns = 0;
@@ -105,7 +105,7 @@ mod tests {
     const HANDLER: &str = "app.Orders.get;\
                            org.springframework.web.method.support.InvocableHandlerMethod.doInvoke";
 
-    /// What is found with endpoints from stacks.
+    /// Findings with endpoints from stacks.
     fn derived(mut art: Art) -> Explanation {
         let mut profile = art.profile();
         profile.derive_endpoints();
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn few_derived_endpoints_hide_no_other_thread() {
         let mut art = Art::default();
-        // A batch job, and a server that somebody asks for its state.
+        // A batch job, and a server that reports its state.
         art.cpu("http-1", "", HANDLER, 10, 10);
         art.cpu("job-1", "", "app.Job.run", 300, 10);
         for _ in 0..20 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_told_besides_and_shares_are_of_the_rest() {
+    fn idle_time_is_excluded_from_shares() {
         let mut art = Art::default();
         let waits = "app.Stock.reserve";
         art.look("job-1", "", "monitor", waits, 60, 20);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_cpu_time_is_never_called_so() {
+    fn counted_samples_are_never_named_cpu_time() {
         let (number, text) = texts(costly());
         assert!(number > 4 && text.contains("of the CPU time"), "{text}");
         // Samples of Java code are counted, and are no time.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_path_with_a_known_reason_is_told_once() {
+    fn hot_path_with_known_reason_is_reported_once() {
         let mut art = Art::default();
         let read = "java.nio.file.Files.readAllBytes;app.Files.send";
         art.cpu("w", "", read, 60, 10);

@@ -1,9 +1,9 @@
-//! The time that a finding costs, in seconds: the one number that findings are ordered by. Each
-//! rule says what its seconds are of; nothing here decides whether there is a finding.
+//! Cost of a finding in seconds, by which findings are ordered. Each rule defines its seconds. This
+//! module does not decide whether there is a finding.
 //!
-//! Waits cost wall time: that of requests, where requests are known, else that of threads with
-//! work. A finding on CPU time costs as long as all the processors take for it. What stops all
-//! threads costs each of them that time.
+//! Waits cost wall time: that of requests, if requests are known, else that of threads with work. A
+//! finding on CPU time costs the time that all processors need for it. A stop costs each stopped
+//! thread that time.
 
 use crate::evidence::Facts;
 use crate::share::Share;
@@ -11,7 +11,8 @@ use crate::share::Share;
 const SECOND_NS: f64 = 1e9;
 
 impl Facts<'_> {
-    /// Wall time that threads lost. Other threads' waits cost requests at most all their time.
+    /// Wall time that threads lost. Waits of other threads cost requests at most the requests'
+    /// whole time.
     pub(crate) fn lost_waiting(&self, waited_ns: u64) -> f64 {
         let ns = match self.all_busy().sum {
             0 => waited_ns,
@@ -37,7 +38,7 @@ impl Facts<'_> {
         part * all_ns as f64 / SECOND_NS
     }
 
-    /// The time that what is lost is a part of, and its name: `None` where only samples are known.
+    /// The whole of the lost time, and its name. `None` if only samples are known.
     pub(crate) fn lost_of(&self) -> Option<(u64, &'static str)> {
         let busy_ns = self.all_busy().sum;
         let recorded_ns = self.profile.info().duration_ns;
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn time_lost_is_told_of_what_is_a_time() {
+    fn time_lost_exists_for_time_only() {
         let mut art = Art::lasting(30);
         art.look("w-1", "GET /a", "monitor", "app.Ledger.book", 500, 20);
         art.cpu("w-1", "GET /a", "app.Hot.loop", 100, 10);

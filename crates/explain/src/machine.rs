@@ -1,5 +1,5 @@
-//! What the machine's processors did while threads were ready and had none: by the second, each as
-//! much as threads were ready in it. It decides nothing.
+//! Use of the machine's processors while threads were runnable, by the second, weighted by the
+//! runnable time. It decides nothing.
 
 use crate::evidence::{Facts, RUNNABLE};
 use dwell_profile::{Extent, Machine, WallFilter, Window};
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_little_is_not_told() {
+    fn machine_use_needs_half_of_the_time() {
         let mut art = Art::default();
         art.look("w-1", "GET /h", "runnable", "app.Hot.loop", 1, 100);
         art.look("w-1", "GET /h", "runnable", "app.Hot.loop", 3, 100);
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(used(&mut art), None);
         art.machine(1, 2, 400, 1_200);
         assert!(used(&mut art).is_some());
-        // Nobody was ready.
+        // No thread was runnable.
         assert_eq!(used(Art::default().machine(0, 2, 400, 1_200)), None);
     }
 }

@@ -15,8 +15,8 @@ fn is_like(pattern: &str, full: &str) -> bool {
 /// Tops of packages, which those that put a library into a package of their own may leave out.
 const TOPS: [&str; 4] = ["io.", "org.", "com.", "net."];
 
-/// What a pattern for a library's method is like where the library was put into another package:
-/// `com.acme.shaded.io.netty` and `com.acme.shaded.netty` are Netty. Nobody moves the platform.
+/// The pattern for a library that was relocated into another package: `com.acme.shaded.io.netty`
+/// and `com.acme.shaded.netty` are Netty. Classes of the platform are never relocated.
 fn relocated(pattern: &str) -> Option<&str> {
     let top = TOPS.iter().find_map(|top| pattern.strip_prefix(top));
     let begins_with_package = pattern.starts_with(|c: char| c.is_ascii_lowercase());
@@ -47,7 +47,7 @@ impl Set {
         });
         let has: Vec<bool> = methods.collect();
         Set {
-            // Asked for every stack, so it is not searched for each time.
+            // Computed once, because every stack needs it.
             is_empty: !has.contains(&true),
             has,
         }

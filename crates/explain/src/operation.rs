@@ -1,4 +1,4 @@
-//! What the JVM does while all threads stand, but for collections.
+//! Operations of the JVM that stop all threads, except collections.
 
 /// A sort of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! The calls of the application alone: stacks with nothing but its own methods, and what each one
-//! spends itself or in the libraries that it calls. Frames of servers and libraries between two
-//! methods of the application do not split them.
+//! Calls of the application alone: stacks reduced to its own methods, with the time of each method
+//! itself and in the libraries that it calls. Frames of servers and libraries between two methods
+//! of the application do not split them.
 
 use crate::application::own_methods;
 use dwell_profile::{MethodId, NodeId, Profile, Weight};
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 /// How far a method is looked for on its own stack: recursion is folded.
 const RECURSION_MAX: usize = 256;
-/// One call keeps so much of the time: it is what costs, and not the one that calls it.
+/// If one call keeps this part of the time, that call is the cost, not its caller.
 const KEEPS: f64 = 0.8;
 
 /// A call of a method of the application, by all the application's methods above it.
 struct Call {
     parent: usize,
     method: MethodId,
-    /// What it spends itself and in libraries.
+    /// Time in the method itself and in libraries.
     direct: Weight,
     /// The same with the application's methods that it calls.
     all: Weight,
@@ -29,14 +29,14 @@ pub(crate) struct Place {
     pub(crate) method: MethodId,
     pub(crate) weight: Weight,
     call: usize,
-    /// Only what the method spends itself and in libraries.
+    /// Whether only the time in the method itself and in libraries counts.
     is_direct: bool,
 }
 
 /// All calls.
 pub(crate) struct OwnCalls {
     calls: Vec<Call>,
-    /// For each node of the profile its call, and the method that the application calls there.
+    /// By node: its call, and the method that the application calls there.
     nodes: Vec<(usize, Option<MethodId>)>,
 }
 
@@ -87,7 +87,7 @@ impl OwnCalls {
         of
     }
 
-    /// The call of a method in another call; one that is on the stack already is that one.
+    /// The call of a method in another call. A method that is already on the stack keeps its call.
     fn call(
         &mut self,
         known: &mut HashMap<(usize, MethodId), usize>,

@@ -1,15 +1,16 @@
-//! What the owner of a lock did while others waited for it: where it waited itself, or what it was
-//! sampled in meanwhile.
+//! What the owner of a lock did while others waited for it: where the owner itself waited, or the
+//! stacks in which it was sampled.
 
 use crate::evidence::{Facts, IDLE};
 use crate::stacks::Stacks;
 use dwell_profile::{Look, NodeId, RUNNING, ThreadId, group_of};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Looks are some 20 ms apart, samples 10 ms of CPU time: one that belongs to a look is this near.
+/// Looks are about 20 ms apart, samples 10 ms of CPU time: a sample within this time belongs to a
+/// look.
 const NEAR_NS: u64 = 20_000_000;
 
-/// What owners did, by what was seen of it.
+/// Sums of what owners did, by the kind of observation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deeds {
     /// Wall time waited while the owner did this, in this group of threads.
@@ -18,10 +19,10 @@ pub(crate) struct Deeds {
     pub(crate) known_ns: u64,
 }
 
-/// What an owner did.
+/// Activity of an owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deed {
-    /// `running`, or what it waited for; empty: it was not seen.
+    /// `running`, or the cause of its wait; empty: it has no sample.
     pub(crate) cause: String,
     /// The stack it did so in.
     pub(crate) node: Option<NodeId>,
@@ -63,7 +64,7 @@ impl Owners {
         Owners { ran, waited }
     }
 
-    /// Adds what the owner of a look did.
+    /// Adds the activity of a look's owner.
     pub(crate) fn add(&self, facts: &Facts<'_>, look: &Look, deeds: &mut Deeds) {
         let Some(owner) = look.owner else { return };
         deeds.known_ns = deeds.known_ns.saturating_add(look.weight_ns);
@@ -77,7 +78,7 @@ impl Owners {
         *deeds.sums.entry(deed).or_default() += look.weight_ns;
     }
 
-    /// The owner waited there: why is told by a look at it.
+    /// The owner waited at this node. The cause comes from a wall-clock sample of the owner.
     fn waiting(&self, stacks: &Stacks<'_>, owner: ThreadId, look: &Look, node: NodeId) -> Deed {
         let from = look.time_ns.saturating_sub(NEAR_NS);
         let to = end_ns(look).saturating_add(NEAR_NS);
@@ -99,9 +100,8 @@ impl Owners {
         }
     }
 
-    /// The owner was not seen to wait just then: its samples and the looks at it next to that time
-    /// tell what it did. Only those inside the lock count: the others were taken just before or
-    /// after.
+    /// The owner did not wait at that moment, so the nearest samples of it show what it did. Only
+    /// samples inside the lock count: the others were taken just before or after.
     fn running(&self, facts: &Facts<'_>, owner: ThreadId, look: &Look) -> Deed {
         let stacks = &facts.stacks;
         let wanted = stacks.taker(look.node);
@@ -116,7 +116,7 @@ impl Owners {
             .map(|(_, node)| (RUNNING, *node));
         let looks = self.waited.get(&owner).map_or(&[][..], |times| times);
         let first = looks.partition_point(|(start, ..)| *start < from);
-        // Who waits for the lock itself does not have it yet.
+        // A thread that waits for the lock itself does not hold it yet.
         let waited = (looks.iter().skip(first))
             .take_while(|(start, ..)| *start <= to)
             .map(|(_, _, node, cause)| (cause.as_str(), *node))
@@ -147,8 +147,8 @@ fn end_ns(look: &Look) -> u64 {
 }
 
 impl Deeds {
-    /// What owners did most, and the part that is of the time of owners that were named: at least
-    /// this part.
+    /// The most frequent activity of owners, and its part of the time with a known owner, if that
+    /// part is at least `least`.
     pub(crate) fn most(&self, least: f64) -> Option<(&Deed, f64)> {
         let mut by_place: BTreeMap<(&str, &str), (u64, &Deed)> = BTreeMap::new();
         for (deed, ns) in self.sums.iter().filter(|(deed, _)| !deed.cause.is_empty()) {

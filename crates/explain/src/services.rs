@@ -1,11 +1,11 @@
-//! Which of several services of libraries works in each node of a call tree: where one uses
-//! another, it is the one that the program calls.
+//! The service of a library that works in each node of a call tree. If one service uses another, it
+//! is the one that the program calls.
 
 use crate::names::Set;
 use crate::stacks::Stacks;
 use dwell_profile::{MethodId, NodeId, Profile, Weight};
 
-/// Methods that call another one for somebody, by reflection.
+/// Methods that call another one by reflection.
 const CALLERS: &[&str] = &[
     "java.lang.reflect.Method.invoke",
     "java.lang.reflect.Constructor.newInstance*",
@@ -15,7 +15,7 @@ const CALLERS: &[&str] = &[
     "sun.reflect.*.invoke*",
     "sun.reflect.*.newInstance*",
 ];
-/// What belongs to such a call itself.
+/// Parts of such a call itself.
 const PARTS: &[&str] = &[
     "java.lang.reflect.*",
     "java.lang.invoke.*",
@@ -45,7 +45,7 @@ impl Services {
         let any = sets.iter().any(|set| !set.is_empty());
         let nodes = cpu.iter().enumerate().map(|(node, weight)| {
             let is_asked = any && weight.samples > 0;
-            // The last one that is met is the one that the program calls.
+            // The last one on the way outwards is the one that the program calls.
             is_asked
                 .then(|| stacks.outermost_of_top(node as NodeId, &callers, &parts, of_method))
                 .flatten()

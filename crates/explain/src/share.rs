@@ -2,13 +2,13 @@
 
 use dwell_profile::Weight;
 
-/// 95 % of a normal distribution lie within so many standard deviations.
+/// Standard deviations that contain 95 % of a normal distribution.
 const DEVIATIONS: f64 = 1.96;
 
 /// A part of a time. Pure arithmetic.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
-    /// Of what, in words.
+    /// Name of the whole.
     pub of: String,
     /// The part, from 0 to 1.
     pub value: f64,

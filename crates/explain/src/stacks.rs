@@ -1,7 +1,7 @@
-//! What stacks say: the program's own method on them, and what runs above it.
+//! Queries on stacks: the program's own method on them, and the code above it.
 //!
-//! *Above* is nearer to what runs. The *top* of a stack is what lies above the program's innermost
-//! method, that method included: the JDK, native code and the JVM working on its behalf.
+//! *Above* is nearer to the running code. The *top* of a stack is the part above the program's
+//! innermost method, that method included: the JDK, native code and the JVM working on its behalf.
 
 use crate::finding::Focus;
 use crate::names::Set;
@@ -9,7 +9,7 @@ use dwell_profile::{MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-/// Frames of a stack that are looked at: what matters lies near its top.
+/// Maximum number of frames to read, from the top of a stack.
 const TOP_MAX: usize = 128;
 /// Classes of frames in which threads wait for locks.
 const MACHINERY: &[&str] = &[
@@ -20,8 +20,8 @@ const MACHINERY: &[&str] = &[
     "java.lang.VirtualThread",
     "java.lang.System$",
 ];
-/// Libraries that run the program's code, or run beside it: nobody who uses them can change what
-/// they do. Servers that are programs themselves are not among them.
+/// Libraries that run the program's code or have threads of their own. Their users cannot change
+/// what they do. Servers that are programs themselves are not listed.
 const FRAMEWORKS: &[&str] = &[
     "akka.",
     "cats.effect.",
@@ -56,7 +56,7 @@ const FRAMEWORKS: &[&str] = &[
 /// A part of the package of a library that another one brings along.
 const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
 
-/// Whether a class belongs to a library that runs the program's code or beside it.
+/// Whether a class belongs to a library that runs the program's code or has threads of its own.
 pub(crate) fn is_of_framework(class: &str) -> bool {
     let is_brought = BROUGHT.iter().any(|part| class.contains(part));
     is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
@@ -65,7 +65,7 @@ pub(crate) fn is_of_framework(class: &str) -> bool {
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
 
-/// A weight, and the node that most of it belongs to.
+/// A weight, and the node with the largest part of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heaviest {
     pub(crate) weight: Weight,
@@ -91,12 +91,12 @@ impl Nodes {
     }
 }
 
-/// The stacks of a profile, with memory for what was asked before.
+/// The stacks of a profile, with a cache of earlier answers.
 pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
-    /// Of each method without a name the first one of its library: each has an address, and what is
-    /// known of all of them together is the library.
+    /// From each method without a name to the first such method of its library. Each has only an
+    /// address, so all of one library count as one method.
     nameless: HashMap<MethodId, MethodId>,
     /// The program's methods but those of frameworks.
     is_own: Vec<bool>,
@@ -153,7 +153,7 @@ impl<'p> Stacks<'p> {
         java.peek().is_none() || java.any(|(method, _)| is_own(method))
     }
 
-    /// The program's innermost method; the JDK's if there is none of the program.
+    /// The program's innermost method, or else the JDK's.
     pub(crate) fn place(&self, node: NodeId) -> Option<MethodId> {
         if let Some(known) = self.places.borrow().get(&node) {
             return *known;
@@ -187,7 +187,7 @@ impl<'p> Stacks<'p> {
         name.clone()
     }
 
-    /// What to look for in a view about a method.
+    /// Subject to highlight in a view of a method.
     pub(crate) fn focus(&self, method: MethodId) -> Option<Focus> {
         Some(Focus::Method(self.profile.method_name(method)))
     }
@@ -225,9 +225,9 @@ impl<'p> Stacks<'p> {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
     }
 
-    /// What is known of the top's outermost method of which something is known. Where one of
-    /// `callers` has called something else than its own `parts`, that works, and what lies below
-    /// the call does not.
+    /// Value of the outermost method of the top that has one. If one of `callers` has called
+    /// something other than its own `parts`, that code works, and frames under the call do not
+    /// count.
     pub(crate) fn outermost_of_top<T>(
         &self,
         node: NodeId,
@@ -246,8 +246,8 @@ impl<'p> Stacks<'p> {
         outermost
     }
 
-    /// Whether one of these methods is at work itself, or only the libraries' methods of these
-    /// packages, which it calls: what is computed for it (decompressing, say) is not its work.
+    /// Whether one of these methods works itself, or through methods of these packages. Other code
+    /// that it calls, such as decompression, does not count.
     pub(crate) fn works_in(&self, node: NodeId, set: &Set, packages: &[&str]) -> bool {
         let names = self.profile.names();
         let java = self
@@ -267,7 +267,7 @@ impl<'p> Stacks<'p> {
         false
     }
 
-    /// For each node whether its stack has one of these methods anywhere; asked once, because there
+    /// By node: whether its stack has one of these methods anywhere. Computed once, because there
     /// may be many more samples than stacks.
     pub(crate) fn nodes_with(&self, set: &Set) -> Nodes {
         let tree = self.profile.tree();

@@ -1,4 +1,4 @@
-//! Waits of one kind, put together: by what is waited for and where, and whose time that is.
+//! Waits of one kind, merged by object and place, with their main subject.
 
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Evidence, Measure, View};
@@ -7,12 +7,12 @@ use crate::share::Share;
 use dwell_profile::{NodeId, Weight};
 use std::collections::BTreeMap;
 
-/// A wait that is mostly one subject's is told as that one's.
+/// From this part on, a wait belongs to its main subject.
 const MOSTLY: f64 = 0.7;
-/// Less of the time recorded than this is not told, nor less of all time that is not idle.
+/// Least part of the recorded time, and of all time that is not idle, for a finding.
 const LEAST_OF_RECORDING: f64 = 0.01;
 const LEAST_OF_BUSY: f64 = 0.005;
-/// Endpoints that take less than this part of all requests' time are not told: findings are few.
+/// Least part of all requests' time for an endpoint to get a finding, so that findings are few.
 const LEAST_OF_ALL: f64 = 0.01;
 
 /// Wall time spent waiting in one way.
@@ -73,21 +73,22 @@ impl Wait {
         *self.by_node.entry(entry.node).or_default() += entry.weight.sum;
     }
 
-    /// The stack that most of it was spent in.
+    /// The stack with the largest part of it.
     pub(crate) fn node(&self) -> NodeId {
         let largest = self.by_node.iter().max_by_key(|(_, ns)| **ns);
         largest.map_or(0, |(node, _)| *node)
     }
 
-    /// Whether it is enough to be told, whoever waits: in seconds, and of what is not idle.
+    /// Whether the sum over all subjects is enough for a finding: in seconds, and as a part of the
+    /// time that is not idle.
     fn is_enough(&self, facts: &Facts<'_>) -> bool {
         let recorded = facts.profile.info().duration_ns as f64;
         self.weight.sum as f64 >= LEAST_OF_RECORDING * recorded
             && self.weight.share(&facts.all_busy()) >= LEAST_OF_BUSY
     }
 
-    /// Whose time it mostly is; of endpoints if any endpoint waits so. `None` if it is too little
-    /// to be told.
+    /// The main subject: an endpoint if any endpoint has this wait. `None` if it is too little for
+    /// a finding.
     pub(crate) fn whose(&self, facts: &Facts<'_>) -> Option<Whose> {
         if !self.is_enough(facts) {
             return None;
@@ -151,14 +152,14 @@ impl Wait {
         sum
     }
 
-    /// Its share of the time of those who wait.
+    /// Its share of the waiting subjects' time.
     pub(crate) fn share(&self, facts: &Facts<'_>, whose: &Whose) -> Share {
         let part = self.part_of(facts, whose);
         let of = format!("the wall time of {}", whose.name);
         Share::sampled(&part, &whose.busy, of)
     }
 
-    /// What findings are sorted by.
+    /// Weight by which findings are sorted.
     pub(crate) fn gravity(&self, facts: &Facts<'_>) -> f64 {
         facts.lost_waiting(self.weight.sum)
     }
@@ -191,7 +192,7 @@ impl Wait {
 }
 
 impl Whose {
-    /// Whether they take enough of all time to be told.
+    /// Whether they take enough of all time for a finding.
     pub(crate) fn matters(&self, facts: &Facts<'_>) -> bool {
         self.busy.share(&facts.all_busy()) >= LEAST_OF_ALL
     }

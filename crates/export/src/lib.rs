@@ -1,8 +1,7 @@
 //! Profiles in the formats of other tools.
 //!
-//! Everything is written to a `Write` that the caller gives. This crate must not open files. Sums
-//! of what it writes are those of the profile, and names reach the output only through
-//! [`dwell_profile::plain`].
+//! All output goes to a `Write` of the caller. This crate must not open files. Sums of its output
+//! are those of the profile, and names reach the output only through [`dwell_profile::plain`].
 
 #![forbid(unsafe_code)]
 
@@ -16,12 +15,12 @@ mod whole_profile;
 pub use otlp::{Encoding, otlp};
 pub use pprof::pprof;
 
-/// What a profile does not say of its program.
+/// Facts about the program that a profile lacks.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Its name; empty if it is not known.
+    /// Its name; empty if unknown.
     pub name: String,
-    /// Names and values of attributes, which take the place of ours: those of
+    /// Names and values of attributes, which replace the default ones: those of
     /// `OTEL_RESOURCE_ATTRIBUTES`.
     pub resource: Vec<(String, String)>,
 }

@@ -1,20 +1,20 @@
-//! What formats say of a sample besides its stack: its thread, its request, and what it waited for.
+//! The facts of a sample that formats have besides its stack: thread, request, and cause of
+//! waiting.
 
 use dwell_profile::{Frame, FrameKind, Profile};
 
 use crate::typed_values::Key;
 
-/// What is known of a sample. Texts are empty and numbers 0 where something is not known.
+/// Facts of a sample. A text is empty, and a number 0, if it is unknown.
 #[derive(Debug, Default)]
 pub struct Facts<'p> {
     pub thread: &'p str,
-    /// The operating system's number of the thread, or Java's where there is none: of a virtual
-    /// thread.
+    /// The operating system's id of the thread, or Java's id for a virtual thread.
     pub thread_id: i64,
     pub endpoint: &'p str,
     pub trace_id: u128,
     pub span_id: u64,
-    /// Names and values that the program set.
+    /// Labels set by the program.
     pub labels: Vec<(&'p str, &'p str)>,
     pub cause: &'p str,
     pub detail: &'p str,
@@ -22,7 +22,7 @@ pub struct Facts<'p> {
 }
 
 impl<'p> Facts<'p> {
-    /// What a profile knows.
+    /// The facts in a profile.
     pub fn of(profile: &'p Profile, key: &Key<'p>) -> Facts<'p> {
         let text = |name| profile.names().text(name);
         let thread = profile.threads().get(key.thread as usize);
@@ -52,7 +52,7 @@ impl<'p> Facts<'p> {
     }
 }
 
-/// The jar, folder or library that a frame's code is from; empty if that is not known.
+/// The jar, folder or library of a frame's code; empty if unknown.
 pub fn library<'p>(profile: &'p Profile, frame: &Frame) -> &'p str {
     let text = |name| profile.names().text(name);
     let Some(method) = profile.methods().get(frame.method as usize) else {
@@ -60,13 +60,13 @@ pub fn library<'p>(profile: &'p Profile, frame: &Frame) -> &'p str {
     };
     match method.library {
         Some(library) => text(library),
-        // Of functions outside of Java the library stands in the place of the class.
+        // Outside of Java, the library takes the place of the class.
         None if is_java(profile, frame) => "",
         None => text(method.class),
     }
 }
 
-/// Whether a frame is of a method of Java, be it a native one.
+/// Whether a frame is a Java method, including native methods.
 pub fn is_java(profile: &Profile, frame: &Frame) -> bool {
     let method = profile.methods().get(frame.method as usize);
     let has_descriptor =

@@ -1,10 +1,10 @@
-//! What a profile has values of, and each of them with what it belongs to.
+//! The types of values of a profile, and each value with its sample.
 
 use dwell_profile::{
     Allocation, ContextId, Measured, NameId, NodeId, Profile, RUNNING, ThreadId, Unit, WallFilter,
 };
 
-/// A type of value. What samples measure is mostly CPU time.
+/// A type of value. The measured value of samples is mostly CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Samples,
@@ -19,12 +19,12 @@ pub enum Column {
 }
 
 impl Column {
-    /// How many there are.
+    /// Number of types.
     pub const COUNT: usize = 9;
 
-    /// The types that a profile has values of.
+    /// The types of values in a profile.
     pub fn of(profile: &Profile) -> Vec<Column> {
-        // Without sizes the number of objects is not known.
+        // Without sizes the number of objects is unknown.
         let has_size = |object: &Allocation| object.size > 0;
         let has_allocated = profile.allocations().iter().any(has_size);
         let has_live = profile.live().iter().any(|it| has_size(&it.allocated));
@@ -72,7 +72,7 @@ impl Column {
     }
 }
 
-/// What samples have in common that are one.
+/// Key of a sample. Samples with equal keys are one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key<'p> {
     pub node: NodeId,
@@ -91,7 +91,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: Amount) -> Amount {
         match (self, other) {
             (Amount::Whole(a), Amount::Whole(b)) => Amount::Whole(a.saturating_add(b)),
@@ -107,8 +107,8 @@ impl Amount {
     }
 }
 
-/// Shows all values of a profile: what each is of, its time in nanoseconds since the Unix epoch,
-/// and its type.
+/// Calls `show` for each value of a profile: with its key, its time in nanoseconds since the Unix
+/// epoch, and its type.
 pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column, Amount)) {
     for it in profile.samples() {
         let key = Key {
@@ -177,15 +177,15 @@ pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column,
     }
 }
 
-/// Makes values of one type whole. What is lost of one by rounding is added to the next one, so
-/// that sums are those of the estimates, rounded.
+/// Rounds values of one type. The rounding error of a value is added to the next one, so that sums
+/// are those of the estimates, rounded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounded {
     rest: f64,
 }
 
 impl Rounded {
-    /// The value, as formats have it.
+    /// The rounded value.
     pub fn value(&mut self, amount: Amount) -> i64 {
         let whole = match amount {
             Amount::Whole(value) => value,

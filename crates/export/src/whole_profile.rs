@@ -1,9 +1,28 @@
-//! Profiles for tests: one that has everything, and drawn ones.
+//! Profiles for tests: one with all kinds of data, and random ones.
 
 use dwell_profile::{
     Allocation, Builder, Context, FrameKind, LiveObject, LiveSampling, Look, MonitorWait, Profile,
     Sample, text_art,
 };
+
+/// A profile of one sample, whose names have control characters.
+pub fn hostile() -> Profile {
+    let mut builder = Builder::default();
+    let thread = builder.thread("t\u{1b}[31m\n", 1, 1, false);
+    let method = builder.method("a\u{202e}b", "c\0d", "()V\r");
+    let frame = builder.frame(method, 0, FrameKind::C2);
+    let node = builder.stack([frame]);
+    builder.sample(Sample {
+        time_ns: 5,
+        thread,
+        node,
+        weight: 1,
+        count: 1,
+        failure: None,
+        context: None,
+    });
+    builder.finish()
+}
 
 /// A profile with a wait for a request, and `objects` of 24 bytes that stand for 100 each.
 pub fn whole(objects: u64) -> Profile {
@@ -73,8 +92,8 @@ pub fn whole(objects: u64) -> Profile {
     builder.finish()
 }
 
-/// A profile with such samples, and with waits of half their weight: the depth of the stack (0: it
-/// has none), the thread, the weight.
+/// A profile with such samples, and with waits of half their weight: the depth of the stack (0: no
+/// stack), the thread, the weight.
 pub fn drawn(samples: &[(u32, u32, u64)]) -> Profile {
     let mut builder = Builder::default();
     let method = builder.method("a.A", "x", "()V");

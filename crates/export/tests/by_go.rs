@@ -1,11 +1,11 @@
-//! Go's own `pprof` reads what is written, and its sums are those of the profile.
+//! Go's own `pprof` reads the exports, with the sums of the profile.
 #![allow(missing_docs)]
 
 use dwell_export::{Encoding, Program};
 use dwell_profile::{Context, Look, Profile, text_art};
 use std::process::Command;
 
-/// What `go tool pprof` prints of a profile; none where there is no Go.
+/// The output of `go tool pprof` for a profile; `None` without Go.
 fn by_go(name: &str, profile: &Profile, options: &[&str]) -> Option<String> {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.pb.gz"));
@@ -20,7 +20,7 @@ fn by_go(name: &str, profile: &Profile, options: &[&str]) -> Option<String> {
     };
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    // It has nothing to say: no symbols to look for.
+    // No warnings: there are no symbols to search for.
     assert_eq!(errors, "");
     Some(String::from_utf8(output.stdout).unwrap())
 }
@@ -80,7 +80,7 @@ fn go_reads_every_value_and_label() {
             continue;
         };
         let values: Vec<u64> = values.split_whitespace().flat_map(str::parse).collect();
-        // A line of labels has none.
+        // A line of labels has no values.
         if values.len() == 3 && stack.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
             sums.iter_mut()
                 .zip(values)
@@ -121,7 +121,7 @@ fn go_sums_by_label() {
     );
 }
 
-/// The collector's own code, which Go's module proxy has. It is built once.
+/// The collector's own code, from Go's module proxy. It is built once.
 #[test]
 fn collector_reads_every_profile() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -20,7 +20,7 @@ fn blob_text(frozen: &Frozen, code: &CodeCache, pc: u64) -> String {
     let blob = match code.find(frozen, &frozen.layout, pc) {
         Ok(Some(blob)) => blob,
         Ok(None) => return "no blob".into(),
-        Err(_) => return "in code, not looked at".into(),
+        Err(_) => return "in code, not checked".into(),
     };
     let name = name_start(frozen, blob.addr);
     let offset = pc.wrapping_sub(blob.code_begin);

@@ -15,7 +15,7 @@ const MAGIC: &str = "dwell-frozen-walk 2";
 pub struct ParseError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub reason: &'static str,
 }
 

@@ -1,9 +1,9 @@
-//! What the handler adds to a snapshot for a JVM: which virtual thread is mounted, where its
-//! continuation was entered, and the frames it has frozen in the heap.
+//! The part of the handler that adds to a snapshot for a JVM: the mounted virtual thread, the entry
+//! of its continuation, and its frozen frames in the heap.
 //!
-//! [`dwell_virtual_thread_hook`] runs in the signal handler: it reads memory through fault-tolerant
-//! loads only, allocates nothing, locks nothing, calls nothing of the JVM. The objects it reads are
-//! those of the thread it interrupted, which cannot pass a safepoint meanwhile.
+//! [`dwell_virtual_thread_hook`] runs in the signal handler. It reads memory through fault-tolerant
+//! loads only, and neither allocates, locks nor calls the JVM. It reads objects of the interrupted
+//! thread, which cannot pass a safepoint in the handler.
 
 use crate::hotspot::HotSpot;
 use crate::owners;
@@ -17,7 +17,7 @@ use jvm_sys::Env;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What the hook needs to know; lives as long as the process.
+/// Data for the hook. Each version lives as long as the process.
 #[derive(Clone, Copy)]
 struct Known {
     layout: &'static Layout,
@@ -35,12 +35,12 @@ struct Known {
     owner: Option<(u64, u64)>,
 }
 
-/// Where the JVM keeps what tells owners.
+/// The JVM's layout, for the check of owners.
 static LAYOUT: Published<&'static Layout> = Published::new();
 
 static KNOWN: AtomicPtr<Known> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Makes the handler call the hook, where the JVM has virtual threads.
+/// Installs the hook if the JVM has virtual threads.
 pub fn install(jvm: &HotSpot, env: Env) {
     let vm = jvm.vm();
     if !present(vm.layout.thread_vthread) {
@@ -68,7 +68,7 @@ fn show_mounted(jvm: &HotSpot) {
     jvm.engine.words().set_mounted(at);
 }
 
-/// Completes what is known of the JVM, if there is something new; true if there was.
+/// Completes the known structures of the JVM. True if there was something new.
 pub fn complete(jvm: &HotSpot) -> bool {
     let Some(vm) = jvm.vm().completed(jvm.engine.live()) else {
         return false;
@@ -79,7 +79,7 @@ pub fn complete(jvm: &HotSpot) -> bool {
     true
 }
 
-/// Lets the hook use what is known of the JVM by now.
+/// Publishes the present structures of the JVM to the hook.
 fn update(jvm: &HotSpot) {
     // SAFETY: null or a leaked box.
     if let Some(known) = unsafe { KNOWN.load(Ordering::Acquire).as_ref() } {
@@ -90,8 +90,8 @@ fn update(jvm: &HotSpot) {
     }
 }
 
-/// How a continuation knows its virtual thread: `VirtualThread.VThreadContinuation` wraps the task
-/// into an anonymous `Runnable` that has it.
+/// The path from a continuation to its virtual thread: `VirtualThread.VThreadContinuation` wraps
+/// the task into an anonymous `Runnable` with a reference to the thread.
 fn owner(field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option<(u64, u64)> {
     let target = field(
         c"jdk/internal/vm/Continuation",
@@ -103,12 +103,12 @@ fn owner(field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option<(u64, u64)> {
     (present(target) && present(thread)).then_some((target, thread))
 }
 
-/// The old one is leaked: a handler may be using it. It is replaced once or twice in all.
+/// The old version is leaked, because a handler may be using it. There are one or two replacements.
 fn publish(known: Known) {
     KNOWN.store(Box::into_raw(Box::new(known)), Ordering::Release);
 }
 
-/// Where a `byte[]` has its length and its first element (src/hotspot/share/oops/arrayOop.hpp).
+/// Offsets of length and first element of a `byte[]` (src/hotspot/share/oops/arrayOop.hpp).
 fn byte_array(live: Live, layout: &Layout) -> Option<(u64, u64)> {
     let flag = |name| flags::boolean(&live, layout, name).ok().flatten();
     if flag("UseCompactObjectHeaders") == Some(true) {
@@ -117,13 +117,13 @@ fn byte_array(live: Live, layout: &Layout) -> Option<(u64, u64)> {
     (flag("UseCompressedClassPointers") != Some(false)).then_some((12, 16))
 }
 
-/// Lets handlers answer where owners of monitors are.
+/// Lets handlers answer questions for owners of monitors.
 pub fn install_owners(jvm: &HotSpot) {
     LAYOUT.replace(&jvm.vm().layout);
     jvm.engine.set_claim(dwell_owner_hook);
 }
 
-/// Finds the question that the thread answers by where it is, if it has what is asked for.
+/// Finds the question that this sample answers, if the thread owns the monitor in question.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_owner_hook(capture: &mut Capture<'_>) {
     let live = capture.live();
@@ -163,8 +163,8 @@ pub extern "C" fn dwell_virtual_thread_hook(capture: &mut Capture<'_>) {
         return;
     };
     let mut id = identity(&live, known, thread, object);
-    // While it is mounted and unmounted, and when it has to do with its carrier, the virtual thread
-    // passes for the carrier although its frames are there.
+    // During a mount or unmount, and while it works on its carrier, the virtual thread counts as
+    // the carrier, although its frames are on the stack.
     if id == Ok(capture.record().managed_id())
         && let Ok(Some((owner, owner_id))) = owner_of(&live, known, entry)
     {
@@ -187,14 +187,14 @@ fn copy_chunks(capture: &mut Capture<'_>, live: &Live, known: &Known, entry: u64
         let Ok(Some(chunk)) = next else {
             return;
         };
-        // From the object itself: its fields are read again by the walk.
+        // Begins at the object itself, because the walk reads its fields again.
         let len = chunk.end.wrapping_sub(chunk.object);
         capture.copy_chunk(chunk.object, u32::try_from(len).unwrap_or(u32::MAX));
         next = continuation::parent_chunk(live, known.layout, &chunk);
     }
 }
 
-/// The object of the thread that is mounted: `_vthread` is a handle, a pointer to a reference.
+/// The mounted thread's object: `_vthread` is a handle, a pointer to a reference.
 fn mounted(live: &Live, known: &Known, thread: u64) -> Result<u64, Fault> {
     let handle = live.word(thread.wrapping_add(known.layout.thread_vthread))?;
     continuation::handle(live, known.layout, handle)
@@ -230,7 +230,7 @@ fn identity(live: &Live, known: &Known, thread: u64, object: u64) -> Result<u64,
     live.word(object.wrapping_add(known.thread_id))
 }
 
-/// Where the bytes of the thread's name are, if they are Latin-1.
+/// Address and length of the thread's name, if it is Latin-1.
 fn name(live: &Live, known: &Known, object: u64) -> Result<Option<(u64, usize)>, Fault> {
     let offsets = [known.thread_name, known.string_value, known.string_coder];
     let Some((length_at, first_at)) = known.array else {

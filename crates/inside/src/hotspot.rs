@@ -1,5 +1,5 @@
-//! The JVM in this process, as everything here knows it. Made once per process and never freed:
-//! callbacks may arrive as long as the JVM lives.
+//! The JVM in this process. Created once and never freed, because callbacks may arrive as long as
+//! the JVM lives.
 
 #[cfg(test)]
 pub(crate) mod made_up;
@@ -26,7 +26,7 @@ pub struct HotSpot {
     pub vm: SharedVm,
     /// The sampling engine.
     pub engine: &'static Engine,
-    /// What is known of virtual threads, once there are any; `None` in it: they cannot be found.
+    /// The JDK's sets of virtual threads, once there are any; `None` in it: they cannot be found.
     pub virtual_threads: OnceLock<Option<VirtualThreads>>,
     /// Names of the VM's stubs.
     pub stubs: Stubs,
@@ -34,7 +34,7 @@ pub struct HotSpot {
 
 /// The agent: a recorder of a JVM.
 pub type Agent = Recorder<HotSpot>;
-/// What a recording of a JVM works with.
+/// The parts of a recording of a JVM.
 pub type Setup = dwell_recorder::runtime::setup::Setup<HotSpot>;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -45,19 +45,19 @@ pub fn agent() -> Option<&'static Agent> {
     AGENT.get()
 }
 
-/// Makes the agent known; the first one stays.
+/// Publishes the agent. The first one stays.
 pub fn publish(agent: Agent) -> &'static Agent {
     AGENT.get_or_init(|| agent)
 }
 
 impl HotSpot {
-    /// The JVM's structures, as far as they are known by now.
+    /// The JVM's structures that are known by now.
     #[must_use]
     pub fn vm(&self) -> &'static Vm {
         self.vm.get()
     }
 
-    /// What is known of virtual threads, if they can be found.
+    /// The JDK's sets of virtual threads, if they can be found.
     #[must_use]
     pub fn virtual_threads(&self) -> Option<&VirtualThreads> {
         self.virtual_threads.get()?.as_ref()

@@ -1,10 +1,10 @@
-//! HotSpot as a runtime that `dwell-recorder` records, seen from inside its process: walks, looks,
-//! safepoints, what a handler adds for a JVM. How the JVM calls us is in `dwell-agent`; how it is
-//! read from another process, in `dwell-outside`.
+//! HotSpot as a runtime that `dwell-recorder` records, seen from inside its process: walks,
+//! wall-clock samples, safepoints, and a JVM's additions in the handler. The JVM's calls to us are
+//! in `dwell-agent`. Reading a JVM from another process is in `dwell-outside`.
 //!
-//! Read next: [`hotspot`] (the JVM as all of this knows it), [`runtime`] (what a recording asks of
-//! it, and where it is answered), `dwell_recorder::runtime` (the boundary). Signal handlers live in
-//! crate `dwell-signal`, but for the hooks in [`hook`], [`vantage`] and `dwell_recorder::context`.
+//! Read next: [`hotspot`] (the JVM in this process), [`runtime`] (the recorder's interface and
+//! where it is implemented), `dwell_recorder::runtime` (the boundary). Signal handlers are in crate
+//! `dwell-signal`, except for the hooks in [`hook`], [`vantage`] and `dwell_recorder::context`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,6 @@
-//! Whether a thread is the owner of a monitor that another one waits for, found out where that
-//! cannot change meanwhile: in its own handler ([`crate::hook`]), or while it waits in the kernel.
+//! Checks whether a thread owns a monitor that another thread waits for. The check runs where the
+//! answer cannot change: in the thread's own handler ([`crate::hook`]), or while it waits in the
+//! kernel.
 
 use dwell_signal::{Live, ThreadRecord};
 use dwell_walker::Memory;
@@ -7,7 +8,7 @@ use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::monitors::{self, Owner};
 use dwell_walker::hotspot::threads;
 
-/// Whether the thread of `record` has `monitor`, as the JVM tells it at this moment.
+/// Whether the thread of `record` owns `monitor`, by the JVM's data at this moment.
 #[inline(never)]
 #[must_use]
 pub fn has(mem: &Live, layout: &Layout, record: &ThreadRecord, monitor: u64) -> bool {
@@ -24,9 +25,9 @@ pub fn has(mem: &Live, layout: &Layout, record: &ThreadRecord, monitor: u64) -> 
     }
 }
 
-/// Whether the logical thread with this id is on the platform thread of `record`: itself, or with
-/// its frames. One that is just being mounted or unmounted is not: they are not there, or not any
-/// more, but in the heap.
+/// Whether the logical thread with this id is on the platform thread of `record`: as the thread
+/// itself, or as a virtual thread with its frames. False during a mount or unmount, because the
+/// frames are in the heap then.
 #[inline]
 #[must_use]
 pub fn is_id(mem: &Live, layout: &Layout, record: &ThreadRecord, id: u64) -> bool {
@@ -47,8 +48,8 @@ mod tests {
     use dwell_recorder::sys::process;
     use dwell_signal::Registration;
 
-    /// Fields of threads: the kernel's one, the base of the stack and its size, the id; and of
-    /// monitors: the owner.
+    /// Fields of threads: the kernel's id, base and size of the stack, the id. Field of monitors:
+    /// the owner.
     fn layout() -> Layout {
         let mut layout = Layout::EMPTY;
         layout.thread_osthread = 8;
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_what_the_monitor_says_that_it_has() {
+    fn thread_owns_the_monitor_that_names_it() {
         let kernel = Words::new(&[77, 0]);
         let thread = Words::new(&[0, kernel.at(), 0x9000, 0x1000, 42, 0x8000]);
         let registration = Registration {

@@ -1,4 +1,4 @@
-//! What a recording asks of the JVM, and where that is answered.
+//! HotSpot's side of the recorder's interface to a runtime.
 
 use crate::drain::JavaWalks;
 use crate::hotspot::HotSpot;

@@ -1,9 +1,9 @@
 //! Walks of threads that stand still: in their own handler, or by the walking thread while they
 //! wait in it.
 //!
-//! What is here runs in signal handlers, or while a thread is held that may have any lock: the
-//! rules for handlers apply. What a walk needs, apart from the thread, is in a [`View`] that the
-//! drainer publishes; it walks nothing itself then, but names the frames.
+//! This code runs in signal handlers, or while a stopped thread may hold any lock. So the rules for
+//! handlers apply. The drainer publishes a [`View`] with all data for walks except the thread's
+//! own. It does not walk these stacks itself, but names their frames.
 
 pub mod remembered;
 
@@ -21,10 +21,10 @@ use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
 use remembered::{Noting, Remembered, Start};
 use std::sync::Arc;
 
-/// Return addresses that the walking thread remembers.
+/// Return addresses in the walking thread's cache.
 const CACHE_ENTRIES: usize = 4096;
 
-/// What walks need to know of the process.
+/// The process's structures, as walks need them.
 struct View {
     vm: &'static Vm,
     map: Arc<CodeMap>,
@@ -32,13 +32,13 @@ struct View {
 
 static VIEW: Published<View> = Published::new();
 
-/// Lets walks use what is known of the JVM and its libraries by now.
+/// Publishes the present structures of the JVM and its libraries to walks.
 pub fn publish(vm: &'static Vm, modules: &Modules) {
     let map = modules.map();
     VIEW.replace(View { vm, map });
 }
 
-/// Whether enough is known to walk at all.
+/// Whether there are structures to walk with.
 #[must_use]
 pub fn is_ready() -> bool {
     VIEW.read(|_| Some(())).is_some()
@@ -57,7 +57,7 @@ pub struct WalkingThread {
 }
 
 impl WalkingThread {
-    /// Allocates what it needs beforehand.
+    /// Allocates its memory in advance.
     #[must_use]
     pub fn new(engine: &'static Engine) -> WalkingThread {
         let cache = vec![CacheSlot::empty(); CACHE_ENTRIES].into_boxed_slice();
@@ -70,20 +70,20 @@ impl WalkingThread {
     }
 }
 
-/// Until it returns, threads may be held that have any lock of the process.
+/// Until it returns, stopped threads may hold any lock of the process.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_walking_thread_hook(thread: &WalkingThread) {
     let cache = PcCache::new(&thread.cache);
     thread.engine.serve(|target| walk(target, Some(cache)));
 }
 
-/// Bytes of a `JavaThread` at most: 1448 in JDK 17, 2296 in 25.
+/// Maximum bytes of a `JavaThread`: 1448 in JDK 17, 2296 in 25.
 #[cfg(feature = "experiments")]
 const JAVA_THREAD_BYTES: u64 = 2560;
 
 #[inline]
 fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
-    // Without a look at what is noted: that is a fifth of a deep walk.
+    // Reads memory without `Noting`, which would take a fifth of a deep walk.
     let live = target.live();
     #[cfg(feature = "experiments")]
     let live = dwell_recorder::experiments::Faulty::new(live);
@@ -111,15 +111,15 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
     });
 }
 
-/// Whether a stack is walked from the last Java frame on, and not from where the thread was: who
-/// has allocated an object, or waited for a monitor, is in the VM's code for it, and in ours.
+/// Whether a stack is walked from the last Java frame on, and not from the interrupted place. A
+/// thread that has allocated an object or waited for a monitor is in code of the VM and the agent.
 #[inline]
 #[must_use]
 pub fn begins_in_java(header: &SlotHeader) -> bool {
     matches!(header.reason, Reason::Allocation | Reason::Wait)
 }
 
-/// The registers that a walk begins with.
+/// The first registers of a walk.
 #[must_use]
 pub fn registers_of(header: &SlotHeader) -> Regs {
     let regs = &header.regs;
@@ -135,7 +135,7 @@ pub fn registers_of(header: &SlotHeader) -> Regs {
     }
 }
 
-/// What the handler noted of the thread, as the walker wants it.
+/// The handler's data on the thread, in the walker's form.
 pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
     let noted = Anchor {
         sp: header.anchor_sp,
@@ -163,7 +163,7 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
     }
 }
 
-/// An anchor with its pc, which may be noted below sp only; none where sp is 0.
+/// An anchor with its pc, which may be only below sp. Empty if sp is 0.
 #[inline]
 fn whole<M: Memory>(noted: Anchor, mem: &M) -> Anchor {
     match (noted.sp, noted.pc) {
@@ -176,8 +176,8 @@ fn whole<M: Memory>(noted: Anchor, mem: &M) -> Anchor {
     }
 }
 
-/// Where a continuation was entered if that is on the stack from `sp` to `high` (0: not known),
-/// else 0.
+/// Address of a continuation's entry, if it is on the stack from `sp` to `high` (0: unknown); else
+/// 0.
 #[inline]
 const fn on_stack(entry: u64, sp: u64, high: u64) -> u64 {
     if entry >= sp && (high == 0 || entry < high) {
@@ -187,11 +187,11 @@ const fn on_stack(entry: u64, sp: u64, high: u64) -> u64 {
     }
 }
 
-/// Walks a thread that waits in the kernel, from another thread: its anchor, and `registers` (sp
-/// and pc of its user code) if they are known. The caller has to see to it that the thread has not
-/// run meanwhile, else the result means nothing. Not in a handler, and nobody may be held: tables
-/// are read where they are met. What is `remembered` is not walked again. `None` while there is
-/// nothing to walk by.
+/// Walks a thread that waits in the kernel, from another thread. The walk begins at its anchor, and
+/// at `registers` (sp and pc of its user code) if they are known. The caller must ensure that the
+/// thread has not run since, else the result is meaningless. Not for handlers, and no stopped
+/// thread may be held, because tables are loaded on demand. A walk in `remembered` is reused.
+/// `None` if there is nothing to begin with.
 pub fn walk_waiting(
     live: &Live,
     record: &ThreadRecord,
@@ -230,10 +230,9 @@ pub fn walk_waiting(
     })
 }
 
-/// Walks a thread that waits in the kernel, as [`walk_waiting`], into a slot, by the thread that
-/// waits for what it has: with what handlers may use alone, as that one's stack may have little
-/// room, and nothing is to be read or locked there that another one has. Whether there was
-/// something to walk by.
+/// Walks a thread that waits in the kernel into a slot, like [`walk_waiting`]. The calling thread
+/// waits for a monitor of that thread. It uses only what handlers may use: its stack may have
+/// little room, and other threads may hold locks. False if there was nothing to begin with.
 pub fn walk_owner(
     target: &mut WalkTarget<'_>,
     record: &ThreadRecord,
@@ -262,8 +261,8 @@ pub fn walk_owner(
     walked.is_some()
 }
 
-/// With what the walk of a thread begins that waits in the kernel: its anchor, and `registers` if
-/// they are known.
+/// The start of a walk of a thread that waits in the kernel: its anchor, and `registers` if they
+/// are known.
 fn waiting(
     live: &Live,
     layout: &Layout,
@@ -301,14 +300,14 @@ fn waiting(
     (regs, context)
 }
 
-/// Whether the thread has something of a virtual one on its stack.
+/// Whether the thread has frames of a virtual thread on its stack.
 fn runs_continuation(live: &Live, layout: &Layout, record: &ThreadRecord) -> bool {
     let (at, thread) = (layout.extra.cont_entry, record.managed_thread());
     present(at) && thread != 0 && live.word(thread.wrapping_add(at)) != Ok(0)
 }
 
-/// Walks a virtual thread that is not mounted, in the heap. The caller has to see to it that it has
-/// not been mounted meanwhile. `None` while there is nothing to walk by.
+/// Walks an unmounted virtual thread, in the heap. The caller must ensure that it has not been
+/// mounted since. `None` if there is nothing to begin with.
 pub fn walk_unmounted(
     live: &Live,
     chunk: &Chunk,

@@ -43,7 +43,7 @@ impl Measured {
     pub fn of(&self) -> String {
         match self {
             Measured::CpuTime | Measured::Java => String::new(),
-            Measured::Wall => "of threads that ran, by the wall clock: not CPU time".to_owned(),
+            Measured::Wall => "of running threads, by the wall clock: not CPU time".to_owned(),
             Measured::Native => {
                 "of threads in native methods, running or waiting: not CPU time".to_owned()
             }

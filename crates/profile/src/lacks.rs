@@ -65,7 +65,7 @@ fn remedy(lack: Lack) -> &'static str {
         }
         Lack::Lost => "use a longer interval (-i 10ms), so that dwell keeps up",
         Lack::Wall => "record with -e cpu,wall",
-        Lack::Safepoints => "there were none, or what recorded does not look for any",
+        Lack::Safepoints => "there were none, or the recorder does not record any",
         Lack::Allocations => "record with -e cpu,wall,alloc",
         Lack::Live => "record with -e cpu,wall,live",
         Lack::Locks => "record with -e cpu,wall,lock",

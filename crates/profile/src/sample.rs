@@ -62,7 +62,7 @@ pub struct Sample {
     pub context: Option<ContextId>,
 }
 
-/// Equal wall-clock samples of a thread that did not run. The default has none.
+/// Equal wall-clock samples of a thread that did not run. Empty by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The first look, in nanoseconds since the Unix epoch.

@@ -221,7 +221,7 @@ impl Profile {
         }
     }
 
-    /// For each sample, whether its time is part of the wall time.
+    /// By sample: whether its time is part of the wall time.
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.is_of_requests();

@@ -1,35 +1,36 @@
-//! Objects that were chosen while they were allocated, and which of them are still there: a table
-//! of bounded size, filled on threads of the program, without locks.
+//! Sampled objects, and which of them are still alive: a table of bounded size, filled on threads
+//! of the program, without locks.
 //!
-//! It holds references of the runtime's that keep nothing alive. That an object is gone is found
-//! out when somebody asks: who needs a place looks at some of them, and who ends a recording, or
-//! wants to know what it has so far, looks at all.
+//! The table holds references of the runtime's that keep no object alive. A dead object is found
+//! when somebody asks. An allocation that needs a place checks some of them. The end of a
+//! recording, or a dump, checks all.
 //!
-//! Where it is full, chance decides which objects are followed on: each came with a random key, and
-//! only those below a limit stay, which is halved. Those that stay stand for twice as much each. So
-//! every object has the same chance whenever it came, and sums are right in the mean. Nobody has to
-//! go through the table for that: what is above the limit is no longer there, and its place is free
-//! for the next.
+//! If the table is full, chance decides which objects stay. Each object has a random key. Only
+//! objects whose key is below a limit stay, and the limit is halved. Each object that stays stands
+//! for twice as much. So every object has the same chance whenever it was allocated, and sums are
+//! right in the mean. No pass through the table is needed: an object above the limit counts as
+//! absent, and its place is free for the next one.
 
 use dwell_signal::Followed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Objects that are followed at most.
+/// Maximum number of objects that are followed.
 pub const PLACES: usize = 16_384;
-/// Places that are looked at for a free one. Where none of so many is, the table is as good as
-/// full: at nine tenths that happens once in 850 times.
+/// Places that are checked for a free one. If none of them is free, the table counts as full: with
+/// nine tenths taken that happens once in 850 times.
 const PROBES: usize = 64;
-/// The limit of keys is halved so often at most.
+/// Maximum number of times that the limit of keys is halved.
 const LEVELS: u32 = 24;
 
 /// There is no reference in a place.
 const FREE: usize = 0;
-/// Somebody is at work on it. No reference of a runtime's is so small a number.
+/// Another thread is working on the place. No reference of a runtime is as small a number.
 const BUSY: usize = 1;
 
-/// References to objects, as the runtime has them, for the calling thread.
+/// References to objects, in the runtime's form, for the calling thread.
 pub trait References {
-    /// One to the object at hand, that does not keep it alive; 0: there is none to be had.
+    /// A reference to the object at hand that does not keep it alive; 0 if the runtime has no
+    /// more.
     fn make(&self) -> usize;
 
     /// Whether the object is still there.
@@ -47,31 +48,31 @@ struct Place {
     key: AtomicU32,
 }
 
-/// What became of an object.
+/// The fate of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// It is followed: its place, and its number.
     Followed(u32, u64),
     /// Chance is against it: others stand for it.
     Thinned,
-    /// There was no place, and no time to make one; or no reference could be made.
+    /// No place was free, even after a halving, or no reference could be made.
     Lost,
 }
 
-/// What the table says of itself.
+/// The table's figures for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Objects that are followed.
     pub followed: u64,
-    /// Each of them stands for so many.
+    /// Each of them stands for this many.
     pub one_of: u64,
     /// Objects that were chosen.
     pub chosen: u64,
-    /// Those of which nothing is known, as there was no room for them.
+    /// Objects that were not followed, as there was no room for them.
     pub lost: u64,
 }
 
-/// When it was last looked which objects are still there.
+/// The time of the last check of which objects are alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// When, on the monotonic clock; 0: never.
@@ -84,7 +85,7 @@ pub struct Looked {
 #[derive(Debug)]
 pub struct Table {
     places: Box<[Place]>,
-    /// Where who needs a place begins to look.
+    /// The place where the next search begins.
     next: AtomicUsize,
     /// Numbers given out.
     serials: AtomicU64,
@@ -102,13 +103,13 @@ impl Default for Table {
     }
 }
 
-/// The greatest key that stays after so many halvings.
+/// The greatest key that stays after this many halvings.
 const fn limit(level: u32) -> u32 {
     u32::MAX >> level
 }
 
 impl Table {
-    /// One of so many places, which takes nothing before it is opened.
+    /// A table with this many places, which uses no memory before it is opened.
     #[must_use]
     pub fn of(places: usize) -> Table {
         Table {
@@ -124,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Begins: nothing is followed yet.
+    /// Begins with an empty table.
     pub fn open(&self, references: &impl References) {
         self.clear(references);
         self.level.store(0, Ordering::Relaxed);
@@ -135,8 +136,8 @@ impl Table {
         self.is_open.store(true, Ordering::Release);
     }
 
-    /// Ends: all references are given back, but for those of threads that are just at work. Theirs
-    /// keep nothing alive, and are given back when the table is opened again.
+    /// Ends: all references are given back, except those that other threads are just using. These
+    /// keep no object alive, and are given back when the table is opened again.
     pub fn close(&self, references: &impl References) {
         self.is_open.store(false, Ordering::Release);
         self.clear(references);
@@ -164,8 +165,8 @@ impl Table {
             return Put::Lost;
         }
         self.chosen.fetch_add(1, Ordering::Relaxed);
-        // Behind a halving about every second place is free: once is enough, unless others are
-        // faster.
+        // After a halving about every second place is free: one attempt is enough, unless other
+        // threads are faster.
         for _ in 0..4 {
             let level = self.level.load(Ordering::Acquire);
             if key > limit(level) {
@@ -197,8 +198,8 @@ impl Table {
         Put::Followed(u32::try_from(index).unwrap_or(u32::MAX), serial)
     }
 
-    /// A place that is the caller's now: a free one, or one whose object is gone or above the
-    /// limit.
+    /// A place that belongs to the caller from now on: a free one, or one whose object is dead or
+    /// above the limit.
     fn free_one(&self, level: u32, references: &impl References) -> Option<(usize, &Place)> {
         for _ in 0..PROBES.min(self.places.len()) {
             let index = self.next.fetch_add(1, Ordering::Relaxed) % self.places.len();
@@ -214,7 +215,7 @@ impl Table {
         None
     }
 
-    /// Takes the place of an object that is gone, or above the limit.
+    /// Takes the place of an object that is dead, or above the limit.
     fn let_go(&self, place: &Place, level: u32, references: &impl References) -> bool {
         let Some(reference) = take(place) else {
             return false;
@@ -229,7 +230,7 @@ impl Table {
         true
     }
 
-    /// Looks which objects are still there.
+    /// Checks which objects are alive.
     pub fn look(&self, looked: Looked, references: &impl References) {
         let level = self.level.load(Ordering::Acquire);
         for place in &self.places {
@@ -242,7 +243,7 @@ impl Table {
         self.looked_at_ns.store(looked.at_ns, Ordering::Release);
     }
 
-    /// When it was last looked.
+    /// The time of the last check.
     #[must_use]
     pub fn looked(&self) -> Looked {
         Looked {
@@ -251,7 +252,7 @@ impl Table {
         }
     }
 
-    /// Does not follow an object any more, of which nothing else is known: it is lost.
+    /// Stops following an object that was not recorded otherwise: it counts as lost.
     pub fn forget(&self, followed: &Followed, references: &impl References) {
         let Some(place) = self.places.get(followed.place as usize) else {
             return;
@@ -268,15 +269,14 @@ impl Table {
         }
     }
 
-    /// How often the limit was halved: each object that is followed stands for 2 to the power of
-    /// this.
+    /// How often the limit was halved: each followed object stands for 2 to the power of this.
     #[must_use]
     pub fn level(&self) -> u32 {
         self.level.load(Ordering::Acquire)
     }
 
-    /// Whether the object was there when it was last looked, or has come since, and is one of those
-    /// that are followed after so many halvings.
+    /// Whether the object was alive at the last check, or was allocated since, and is still
+    /// followed after `level` halvings.
     #[must_use]
     pub fn has(&self, followed: &Followed, level: u32) -> bool {
         let place = self.places.get(followed.place as usize);
@@ -287,7 +287,7 @@ impl Table {
         })
     }
 
-    /// What there is to say of it.
+    /// The table's state for reports.
     #[must_use]
     pub fn state(&self) -> State {
         let level = self.level();
@@ -304,8 +304,8 @@ impl Table {
     }
 }
 
-/// The reference of a place, which is the caller's until it stores another state. `None`: it is
-/// free, or somebody else's.
+/// The reference of a place, which belongs to the caller until it stores another state. `None`:
+/// the place is free, or another thread has it.
 fn take(place: &Place) -> Option<usize> {
     let reference = place.reference.load(Ordering::Relaxed);
     (reference > BUSY && exchange(place, reference)).then_some(reference)

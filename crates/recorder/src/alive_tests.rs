@@ -1,4 +1,4 @@
-//! What the table of followed objects promises, on heaps that are made up.
+//! Properties of the table of followed objects, on simulated heaps.
 
 use super::*;
 use std::collections::HashSet;
@@ -56,14 +56,14 @@ fn opened(places: usize, heap: &Heap) -> Table {
 }
 
 #[test]
-fn what_has_died_makes_room_and_what_lives_stays() {
+fn dead_objects_free_places_and_live_ones_stay() {
     let heap = Heap::default();
     let table = opened(4, &heap);
     let all: Vec<Followed> = (0..4)
         .map(|n| followed(table.put(n, &heap)).unwrap())
         .collect();
     heap.kill(3);
-    // Nobody has looked: it may be there.
+    // No check has happened yet: the object may be alive.
     assert!(all.iter().all(|object| table.has(object, 0)));
     let fifth = followed(table.put(4, &heap)).unwrap();
     assert_eq!(fifth.place, all[1].place);
@@ -86,7 +86,7 @@ fn what_has_died_makes_room_and_what_lives_stays() {
 }
 
 #[test]
-fn where_all_live_the_limit_is_halved_and_each_stands_for_twice_as_much() {
+fn full_table_halves_limit_and_doubles_weights() {
     let heap = Heap::default();
     let table = opened(4, &heap);
     let half = u32::MAX >> 1;
@@ -96,12 +96,12 @@ fn where_all_live_the_limit_is_halved_and_each_stands_for_twice_as_much() {
     assert_eq!(table.state().one_of, 2);
     let there = all.map(|object| table.has(&object, table.level()));
     assert_eq!(there, [true, true, false, false]);
-    // Their places are free, and no more than that.
+    // Their places are free, and no others.
     let more = [0, 1].map(|key| followed(table.put(key, &heap)).unwrap());
     assert!(more.iter().all(|object| table.has(object, 1)));
     assert!(!all[2..].iter().any(|object| table.has(object, 0)));
     assert_eq!((heap.held(), table.state().followed), (4, 4));
-    // Nothing but the least of keys: no halving helps.
+    // Only the least of keys: no halving helps.
     assert_eq!(followed(table.put(0, &heap)).map(|_| ()), Some(()));
     for _ in 0..40 {
         table.put(0, &heap);
@@ -112,7 +112,7 @@ fn where_all_live_the_limit_is_halved_and_each_stands_for_twice_as_much() {
 }
 
 #[test]
-fn what_nobody_wants_to_be_followed_is_not() {
+fn forgotten_object_frees_only_its_own_place() {
     let heap = Heap::default();
     let table = opened(2, &heap);
     let first = followed(table.put(5, &heap)).unwrap();
@@ -127,16 +127,16 @@ fn what_nobody_wants_to_be_followed_is_not() {
     assert_eq!((table.state().chosen, table.state().lost), (3, 1));
 }
 
-/// Of a population of which the table can follow a fifth, and half of which dies early, the sum of
-/// what survivors stand for is that of all survivors in the mean, and so it is for each tenth of
-/// the time in which they came: 200 tables, keys from their numbers.
+/// The table can follow a fifth of a population, half of which dies early. The weights of the
+/// survivors add up to the number of all survivors in the mean. The same holds for each tenth of
+/// the time in which they were allocated. 200 tables, keys from their numbers.
 ///
-/// After L halvings a survivor is followed with a chance of 2^-L, whatever happens to others, and
-/// stands for 2^L: of n survivors that adds up to n, with a variance of n (2^L - 1) at most, of the
-/// mean of 200 a 200th of that. Bound: six of its standard deviations, for one of eleven sums a
-/// chance of less than 1e-7.
+/// After L halvings a survivor is followed with a chance of 2^-L, independently of the others, and
+/// stands for 2^L. For n survivors that adds up to n, with a variance of no more than n (2^L - 1).
+/// The mean of 200 tables has a 200th of that. Bound: six standard deviations, for one of eleven
+/// sums a chance of less than 1e-7.
 #[test]
-fn survivors_stand_for_all_survivors_whenever_they_came() {
+fn survivor_weights_add_up_for_any_time_of_allocation() {
     const TABLES: u64 = 200;
     const OBJECTS: u64 = 2_000;
     let mut tenths = [0.0; 10];
@@ -179,7 +179,7 @@ fn survivors_stand_for_all_survivors_whenever_they_came() {
             (told - truth).abs() < bound,
             "{told} of {truth}, +- {bound}"
         );
-        // A weight that is not doubled, or doubled for some, would be seen.
+        // The test would detect a weight that is not doubled, or doubled for some only.
         assert!(bound < truth / 3.0);
     }
 }
@@ -206,7 +206,7 @@ fn many_threads_share_few_places() {
         }
     });
     assert!(heap.held() <= 64);
-    // What came before the last halving may still be there.
+    // Objects allocated before the last halving may still be alive.
     table.look(Looked::default(), &heap);
     assert_eq!(heap.held() as u64, table.state().followed);
     table.close(&heap);

@@ -1,29 +1,28 @@
-//! Objects that were allocated and chosen: what one stands for, and what their classes are called.
-//! Nothing here is called in a handler.
+//! Sampled allocated objects: their weights, and the names of their classes. Nothing here is called
+//! in a handler.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Classes that are told apart. A program that goes on making others (hidden ones, say) has them
-/// told as one.
+/// Classes that are kept separate. If a program keeps making others (hidden ones, say), these
+/// share one name.
 const CLASSES_MAX: usize = 16_384;
 
-/// What classes beyond [`CLASSES_MAX`] are called.
+/// The name of classes beyond [`CLASSES_MAX`].
 const OTHERS: &str = "[other classes]";
 
-/// The bytes that an object of `size` stands for, that was met by one of the points which lie
-/// `interval` bytes apart in the mean, each as likely as any other: it had a chance of
+/// The bytes that a sampled object of `size` stands for. Sampling points lie `interval` bytes
+/// apart in the mean, and each place is equally likely. The object met a point with a chance of
 /// `p = 1 - exp(-size / interval)`, so it stands for `1 / p` objects of its size.
 #[must_use]
 pub fn weight(size: u64, interval: u64) -> u64 {
     let (size, interval) = (size.max(1) as f64, interval.max(1) as f64);
-    // Not by `1 - exp`, which forgets most digits of small objects.
+    // `1 - exp` would lose most digits for small objects.
     let chance = -(-size / interval).exp_m1();
     (size / chance).round() as u64
 }
 
-/// Names of classes by number. Taken into account on threads of the program, asked for by the
-/// drainer.
+/// Names of classes by number. Threads of the program add them, and the drainer reads them.
 #[derive(Debug, Default)]
 pub struct Classes {
     inner: RwLock<Inner>,
@@ -36,7 +35,7 @@ struct Inner {
 }
 
 impl Classes {
-    /// The number of the class that the runtime calls so; `name` is what the file calls it. They
+    /// The number of the class with the runtime's name `key`; `name` is its name in the file. Both
     /// last as long as the process.
     pub fn number(&self, key: &[u8], name: impl FnOnce() -> String) -> u32 {
         let known = self.inner.read().unwrap_or_else(PoisonError::into_inner);
@@ -72,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_objects_stand_for_an_interval_and_large_ones_for_themselves() {
+    fn weight_is_interval_for_small_objects_and_size_for_large() {
         const K: u64 = 1 << 10;
-        // To half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
+        // Up to half an object: 1 / (1 - exp(-x)) = 1/x + 1/2 + x/12 - ...
         assert_eq!(weight(16, 512 * K), 512 * K + 8);
         assert_eq!(weight(K, 512 * K), 512 * K + 512);
         assert_eq!(weight(512 * K, 512 * K), 829_411);
@@ -83,7 +82,7 @@ mod tests {
         assert!(weight(u64::MAX, 1) >= 1 << 63);
     }
 
-    /// Over all gaps that the points may have, an object's weight is its size in the mean.
+    /// Over all possible gaps between points, an object's mean weight is its size.
     #[test]
     fn weights_are_sizes_in_the_mean() {
         for (size, interval) in [(16, 1 << 10), (1 << 10, 1 << 10), (1 << 20, 512 << 10)] {
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_keep_their_numbers_and_too_many_are_one() {
+    fn classes_keep_numbers_and_excess_ones_share_one() {
         let classes = Classes::default();
         let number = |key: &str| classes.number(key.as_bytes(), || format!("name of {key}"));
         let first = number("a");

@@ -1,38 +1,40 @@
-//! Where the owner of a monitor is when a wait for it begins: which waits ask, what an answer
-//! stands for, and which questions are open.
+//! The owner of a monitor when a wait for it begins: which waits ask for its stack, the weight of
+//! an answer, and the open questions.
 //!
-//! An answer costs its asker some tens of microseconds, so not each wait asks. By which chance is
-//! decided when it begins, by how many have asked before ([`crate::rate`]). The same number that
-//! decides how long a wait has to last to be recorded decides whether it asks: those that would be
-//! recorded first ask first. So a wait of d is recorded with an answer with a chance of
-//! `min(1/n, d/interval)`, where one in n asks, and sums by answers are right in the mean. The two
-//! drawn apart would be so as well, but with a chance of `d / (n interval)`: of many short waits
-//! nearly all answers would be in vain.
+//! An answer costs the asking thread some tens of microseconds, so not every wait asks. Chance
+//! decides when the wait begins, depending on how many have asked before ([`crate::rate`]). One
+//! random number decides both how long a wait has to last to be recorded and whether it asks. The
+//! waits that are recorded first are also the first to ask. So if one in n asks, a wait of d is
+//! recorded with an answer with a chance of `min(1/n, d/interval)`, and sums by answers are right
+//! in the mean. Two separate numbers would also be right, but with a chance of `d / (n interval)`:
+//! nearly all answers of many short waits would be wasted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// So many waits ask in a second, about, at most; one whose look takes long counts as several.
+/// About the maximum number of waits that ask in a second. A wait whose request takes long counts
+/// as several.
 pub const PER_S: u64 = 100;
-/// One in so many at least: the largest n.
+/// The smallest share of waits that ask is one in this many: the largest n.
 pub const MOST: u64 = 1 << 20;
-/// Looks that take longer count as several, ...
+/// Requests that take longer count as several, ...
 const LONG_NS: u64 = 100_000;
-/// ... but no more than so many.
+/// ... but as no more than this many.
 const SEVERAL: u64 = 8;
 
-/// Whether a wait with this number, any being as likely as any other, is the one in `one_in`.
+/// Whether the wait with this random number is the one in `one_in` that asks. All numbers are
+/// equally likely.
 #[must_use]
 pub fn asks(draw: u64, one_in: u64) -> bool {
     (u128::from(draw) * u128::from(one_in)) >> 64 == 0
 }
 
-/// The time in waits that an answer stands for, of a wait of `duration_ns` that was recorded.
+/// The time in waits that the answer of a recorded wait of `duration_ns` stands for.
 #[must_use]
 pub fn weight(duration_ns: u64, interval_ns: u64, one_in: u64) -> u64 {
     duration_ns.saturating_mul(one_in).max(interval_ns)
 }
 
-/// As how many looks one counts that took so long.
+/// The number of requests that one of this duration counts as.
 #[must_use]
 pub fn counts_as(took_ns: u64) -> u64 {
     (took_ns / LONG_NS + 1).min(SEVERAL)
@@ -42,14 +44,14 @@ pub fn counts_as(took_ns: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Why {
-    /// It was asked, and nothing else is known.
+    /// The question was asked, and no more is known.
     #[default]
     NoAnswer = 0,
-    /// Nobody had the monitor when that was looked for, or it could not be found who.
+    /// The monitor had no owner at that moment, or the owner could not be found.
     NoOwner = 1,
-    /// The owner was no thread that can be looked at: a virtual one without a carrier, say.
+    /// The owner was no thread that can be sampled: a virtual one without a carrier, say.
     NoThread = 2,
-    /// The owner went on while it was looked at, or gave the monitor up.
+    /// The owner continued while it was sampled, or gave the monitor up.
     WentOn = 3,
     /// Too many questions were open, or there was no slot.
     NoRoom = 4,
@@ -69,18 +71,19 @@ impl Why {
     }
 }
 
-/// Questions that are open at once, at most.
+/// Maximum number of open questions.
 const PLACES: usize = 256;
-/// No thread. Like all that is free, 0: what is never used takes no room in the library.
+/// No thread. It is 0 like all free values, so unused places take no room in the library.
 const NOBODY: u32 = 0;
 
 /// A question.
 struct Place {
-    /// Its number; 0: the place is free. The rest of a division by [`PLACES`] is the place.
+    /// The question's number; 0: the place is free. The remainder of a division by [`PLACES`] is
+    /// the place.
     number: AtomicU64,
     /// The monitor, as the runtime keeps it.
     monitor: AtomicU64,
-    /// The record of the thread that was signalled and has not answered, and one.
+    /// The record of the signalled thread that has not answered, plus one.
     record: AtomicU32,
 }
 
@@ -94,7 +97,7 @@ impl Place {
     }
 }
 
-/// Questions of waits that are not over. Without locks: handlers find theirs in it.
+/// Questions of waits that are not over. Without locks: handlers search in it.
 pub struct Questions {
     places: [Place; PLACES],
     asked: AtomicU64,
@@ -104,7 +107,7 @@ pub struct Questions {
 pub static QUESTIONS: Questions = Questions::new();
 
 impl Questions {
-    /// None.
+    /// No questions.
     #[must_use]
     pub const fn new() -> Questions {
         Questions {
@@ -161,8 +164,8 @@ impl Questions {
         self.place(number).is_some()
     }
 
-    /// Takes a question that the thread of this record is to answer and whose monitor it `has`.
-    /// Safe in a handler if `has` is.
+    /// Takes a question that this record's thread is to answer; `has` says whether the thread has
+    /// the question's monitor. Safe in a handler if `has` is.
     #[inline]
     pub fn take(&self, record: u32, mut has: impl FnMut(u64) -> bool) -> Option<u64> {
         let record = record.wrapping_add(1);
@@ -174,8 +177,8 @@ impl Questions {
             if number == 0 || !has(place.monitor.load(Ordering::Relaxed)) {
                 continue;
             }
-            // Who waits for what this thread has cannot have got it meanwhile; but the place may
-            // have been another question's when its monitor was read.
+            // A thread that waits for this thread's monitor cannot have got it in between. But the
+            // place may have held another question when its monitor was read.
             let is_same = place.number.load(Ordering::Acquire) == number;
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             if is_same
@@ -189,7 +192,7 @@ impl Questions {
         None
     }
 
-    /// Forgets all: waits that were never over, as a recording ended before.
+    /// Forgets all questions: of waits that had not ended when an earlier recording did.
     pub fn clear(&self) {
         for place in &self.places {
             place.record.store(NOBODY, Ordering::Relaxed);
@@ -210,8 +213,8 @@ mod tests {
     use crate::blocked::{draw, threshold};
     use crate::rate::Rate;
 
-    /// Over all numbers that there are, an answer's weight is the wait's duration in the mean,
-    /// exactly, however many ask and whatever the interval.
+    /// Over all random numbers, an answer's mean weight is exactly the wait's duration, for any
+    /// interval and any number of questions.
     #[test]
     fn weights_are_durations_in_the_mean() {
         const DRAWS: u64 = 1 << 12;
@@ -225,31 +228,31 @@ mod tests {
                         sum += weight(duration, interval, one_in);
                     }
                 }
-                // Where a part of the numbers is one of the chance as well, this is exact.
+                // If one in a part of the numbers is also the chance, this is exact.
                 assert_eq!(sum, duration * DRAWS, "{duration} {interval} {one_in}");
             }
         }
     }
 
     #[test]
-    fn one_in_one_asks_always_and_one_in_many_hardly_ever() {
+    fn chance_of_a_question_follows_one_in() {
         assert!(asks(u64::MAX, 1) && asks(0, MOST));
         assert!(!asks(u64::MAX, 2) && asks(u64::MAX / 2, 2));
         assert!(!asks(u64::MAX / MOST + 1, MOST) && asks(u64::MAX / MOST, MOST));
     }
 
     #[test]
-    fn looks_that_take_long_count_as_several() {
+    fn long_requests_count_as_several() {
         assert_eq!(
             [0, 99_999, 100_000, 350_000, u64::MAX].map(counts_as),
             [1, 1, 2, 4, SEVERAL]
         );
     }
 
-    /// 50,000 waits a second that follow each other: after the first second about [`PER_S`] ask,
-    /// and whether one does depends on those before it alone.
+    /// 50,000 waits a second, one after the other: after the first second about [`PER_S`] ask.
+    /// Whether one does depends only on those before it.
     #[test]
-    fn no_more_ask_than_there_is_time_for() {
+    fn questions_are_limited_to_the_rate() {
         let mut rate = Rate::at_most(PER_S, 1, MOST, 0);
         let (mut state, mut asked) = (7, [0u64; 10]);
         for wait in 0..500_000u64 {
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_once_by_who_has_the_monitor() {
+    fn question_is_answered_once_by_monitor_owner() {
         let questions = Questions::new();
         let (first, second) = (questions.open(70).unwrap(), questions.open(80).unwrap());
         assert!(first != second && first != 0 && questions.is_open(first));
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_questions_some_find_no_room() {
+    fn questions_beyond_capacity_find_no_room() {
         let questions = Questions::new();
         let all: Vec<u64> = (0..PLACES)
             .map(|_| questions.open(1).expect("there is room"))
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_a_name() {
+    fn each_reason_without_owner_has_a_name() {
         let all = [
             Why::NoAnswer,
             Why::NoOwner,

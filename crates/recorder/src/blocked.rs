@@ -1,19 +1,19 @@
-//! Waits for monitors: which of them are chosen, what one of these stands for, and how many there
-//! were in all. Nothing here is called in a handler.
+//! Waits for monitors: which of them are sampled, their weight, and the number of all waits.
+//! Nothing here is called in a handler.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long a wait has to last to be chosen, in nanoseconds from 1 to `interval_ns`, each as likely
-/// as any other; `draw` is any number, all of them equally likely. So a wait is chosen with a
-/// chance in proportion to how long it lasts, and always from an interval on.
+/// The minimum duration of a wait to be sampled, in nanoseconds from 1 to `interval_ns`, each
+/// equally likely. `draw` is any number, all of them equally likely. So a wait is sampled with a
+/// chance in proportion to its duration, and always if it lasts for an interval or longer.
 #[must_use]
 pub fn threshold(draw: u64, interval_ns: u64) -> u64 {
     let place = (u128::from(draw) * u128::from(interval_ns)) >> 64;
     place as u64 + 1
 }
 
-/// The time in waits that one of `duration_ns` stands for: it was chosen with a chance of
-/// `p = min(1, duration / interval)`, so that is `duration / p`.
+/// The time in waits that a sampled wait of `duration_ns` stands for. It was sampled with a chance
+/// of `p = min(1, duration / interval)`, so that is `duration / p`.
 #[must_use]
 pub fn weight(duration_ns: u64, interval_ns: u64) -> u64 {
     duration_ns.max(interval_ns)
@@ -28,7 +28,7 @@ pub fn draw(state: u64) -> (u64, u64) {
     (mixed ^ (mixed >> 31), state)
 }
 
-/// All waits for monitors since the recording began, chosen or not.
+/// All waits for monitors since the recording began, sampled or not.
 #[derive(Debug, Default)]
 pub struct Blocked {
     waits: AtomicU64,
@@ -50,18 +50,18 @@ impl Blocked {
         self.ns.fetch_add(duration_ns, Ordering::Relaxed);
     }
 
-    /// Of a wait it could not be noted when it began: how long it lasts is not known.
+    /// Counts a wait whose begin could not be noted: its duration is not known.
     pub fn add_untold(&self) {
         self.untold.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many waits are not among the others for that.
+    /// The number of waits that are missing for that reason.
     #[must_use]
     pub fn untold(&self) -> u64 {
         self.untold.load(Ordering::Relaxed)
     }
 
-    /// How many there were, and how long they lasted in all, in nanoseconds.
+    /// Their number, and their total duration in nanoseconds.
     #[must_use]
     pub fn sums(&self) -> (u64, u64) {
         let load = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Blocked {
 mod tests {
     use super::*;
 
-    /// Over all thresholds that there are, a wait's weight is its duration in the mean, exactly.
+    /// Over all possible thresholds, a wait's mean weight is exactly its duration.
     #[test]
     fn weights_are_durations_in_the_mean() {
         const INTERVAL: u64 = 1000;
@@ -100,10 +100,10 @@ mod tests {
         assert_eq!(threshold(u64::MAX, u64::MAX), u64::MAX);
     }
 
-    /// The generator of any thread fills the range evenly: of 64 parts none is off by more than 7
+    /// The generator of any thread fills the range evenly. None of 64 parts is off by more than 7
     /// standard deviations, which chance alone does once in 10^10 for any seed; these are fixed.
     #[test]
-    fn draws_are_even_whatever_the_seed() {
+    fn draws_are_even_for_any_seed() {
         for seed in [0, 1, 0x7f00_dead_b000, u64::MAX] {
             let (mut state, mut parts) = (seed, [0u32; 64]);
             for _ in 0..64_000 {

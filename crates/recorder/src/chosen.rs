@@ -1,47 +1,47 @@
-//! What a recording records, and how it may be changed while it goes on. Pure.
+//! The events of a recording, and how they may change while it runs. Pure.
 //!
-//! Objects and waits for monitors can be switched on and off, and get other intervals: each of them
-//! has its own weight. CPU time and wall time stay as they were when the recording began. Wall time
-//! is made of looks and of samples of CPU time, so a recording has both from its beginning to its
-//! end, or its shares would be of two different stretches.
+//! Objects and waits for monitors can be switched on and off, and get other intervals: each of
+//! them has its own weight. CPU time and wall time stay as they were when the recording began.
+//! Wall time combines wall-clock samples and samples of CPU time. So a recording has both from its
+//! beginning to its end; otherwise its shares would be of two different stretches.
 
 use crate::options::{MAX_RATE, Options, expand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is recorded, and how finely.
+/// The recorded events, and their intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// CPU time between two samples of a thread.
     pub cpu: Duration,
-    /// Wall-clock time between two looks at threads; zero: none are looked at.
+    /// Wall-clock time between two wall-clock samples; zero: none are taken.
     pub wall: Duration,
-    /// Bytes allocated between two samples of them, in the mean; 0: none are taken.
+    /// Mean number of bytes allocated between two samples of them; 0: none are taken.
     pub alloc_bytes: u64,
-    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it is fixed.
     pub alloc_rate: u64,
-    /// The same as `alloc_bytes` for objects that are followed; 0: none are.
+    /// The same as `alloc_bytes` for objects that are followed; 0: no objects are followed.
     pub alive_bytes: u64,
-    /// From when on all waits for monitors are recorded; zero: none are.
+    /// The duration from which on all waits for monitors are recorded; zero: none are.
     pub lock: Duration,
-    /// Samples of objects, where no rate of them is wanted, and waits recorded in a second, at
-    /// most: their intervals grow beyond; 0: they do not.
+    /// Maximum number of object samples, if no rate of them is set, and of waits recorded in a
+    /// second. Their intervals grow beyond it; 0: no limit.
     pub max_rate: u64,
 }
 
 /// A recording that runs.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// What it records now.
+    /// Its present events.
     pub events: Events,
-    /// With what it was begun.
+    /// The options at its start.
     pub options: Options,
-    /// Where it goes.
+    /// The path of its file.
     pub path: PathBuf,
 }
 
 impl Events {
-    /// Those that options ask for.
+    /// The events that options ask for.
     #[must_use]
     pub fn of(options: &Options) -> Events {
         Events {
@@ -55,14 +55,14 @@ impl Events {
         }
     }
 
-    /// Bytes allocated between two objects that are sampled, for whatever reason, in the mean; 0:
-    /// none are.
+    /// Mean number of bytes allocated between two sampled objects, for any event; 0: no object is
+    /// sampled.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.alloc_bytes.max(self.alive_bytes)
     }
 
-    /// As the agent's options say it: `cpu=10ms,wall=20ms,alloc=512k,live,lock=1ms`.
+    /// In the form of the agent's options: `cpu=10ms,wall=20ms,alloc=512k,live,lock=1ms`.
     #[must_use]
     pub fn text(&self) -> String {
         let mut words = vec![format!("cpu={}", time(self.cpu))];
@@ -89,7 +89,7 @@ impl Events {
         words.join(",")
     }
 
-    /// As the option `-e` of the command names them.
+    /// In the form of the command's option `-e`.
     #[must_use]
     pub fn mode(&self) -> String {
         let mut mode = "cpu".to_owned();
@@ -130,7 +130,7 @@ fn size(bytes: u64) -> String {
     )
 }
 
-/// Options that say what is recorded.
+/// Options that select events.
 const EVENTS: [&str; 7] = [
     "cpu",
     "wall",
@@ -141,11 +141,11 @@ const EVENTS: [&str; 7] = [
     "maxrate",
 ];
 
-/// What a recording is to record from now on, that `asked` for it: `text` says which options were
-/// named. The events named take the place of those that there are.
+/// The events of a recording after `asked`: `text` shows which options were named. The named
+/// events replace the present ones.
 ///
 /// # Errors
-/// One line for the user, where something is named that cannot be changed.
+/// One line for the user, if it names an option that cannot be changed.
 pub fn changed(running: &Running, asked: &Options, text: &str) -> Result<Events, String> {
     let path = running.path.display();
     let words: Vec<&str> = text.split(',').filter(|word| !word.is_empty()).collect();
@@ -225,7 +225,7 @@ fn is_same_file(running: &Running, asked: &Options) -> bool {
     asked.file == running.options.file || running.path.as_os_str() == file.as_str()
 }
 
-/// Whether an option says nothing but what is so, or what may change.
+/// Whether an option repeats a present value, or may change.
 fn may_be_named(name: &str, running: &Running, asked: &Options) -> bool {
     let now = &running.options;
     match name {
@@ -271,7 +271,7 @@ mod tests {
     const USUAL: &str = "start,cpu=10ms,wall=20ms,file=/tmp/a.jfr,maxsize=64m";
 
     #[test]
-    fn events_that_are_named_take_the_place_of_those_that_there_are() {
+    fn named_events_replace_present_ones() {
         let cases = [
             (
                 USUAL,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_is_refused_by_its_name_with_a_remedy() {
+    fn fixed_option_is_refused_by_name_with_remedy() {
         for (from, text, part) in [
             (
                 USUAL,
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_says_its_mode_as_the_command_names_it() {
+    fn recording_reports_its_mode_in_option_syntax() {
         assert_eq!(Events::of(&parse("").unwrap()).mode(), "cpu");
         let all = parse("wall=20ms,alloc=1k,live,lock=1ms").unwrap();
         assert_eq!(Events::of(&all).mode(), "cpu,wall,alloc,live,lock");
@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_of_events_asks_for_them(
+        fn text_of_events_parses_to_the_same_events(
             cpu in 20_000..=10_000_000_000u64,
             wall in prop_oneof![Just(0), 1_000_000..=10_000_000_000u64],
             bytes in 1024..=1u64 << 30,

@@ -1,8 +1,8 @@
-//! The end of sampling: the moment, and what threads owe at it.
+//! The end of sampling: the time, and the CPU-time debt of each thread.
 //!
-//! Sampling ends where a recording is asked to end, and not when the drainer comes to it: on a busy
-//! machine that may be seconds later, with as many more samples to take in the little time that a
-//! process's end waits for.
+//! Sampling ends when the end of a recording is requested, and not when the drainer handles that.
+//! On a busy machine that may be seconds later. All samples taken until then would have to be
+//! drained in the little time that a process's end waits for.
 
 use crate::registry::Registry;
 use crate::sys::process;
@@ -10,7 +10,7 @@ use dwell_signal::{Engine, Unreachable};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// CPU time of a thread whose points had passed and whose signal was still to come.
+/// CPU time of a thread whose points had passed before its signal arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owed {
     /// The thread, as its record names it.
@@ -19,7 +19,7 @@ pub struct Owed {
     pub lives: bool,
     /// How much, in ns.
     pub ns: u64,
-    /// Why no signal reaches it, if none does.
+    /// Why no signal reaches it, if that is so.
     pub unreachable: Option<Unreachable>,
 }
 
@@ -38,21 +38,21 @@ pub struct Clocks {
     pub ending_ns: u64,
 }
 
-/// What there was at the end of sampling.
+/// The state at the end of sampling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Who owed how much.
-    pub owing: Vec<Owed>,
+    /// The debt of each thread that has one.
+    pub debts: Vec<Owed>,
     /// The clocks.
     pub clocks: Clocks,
 }
 
-/// The end of a recording's sampling, once it has come.
+/// The end of a recording's sampling, once it is reached.
 #[derive(Debug, Default)]
 pub struct EndOfSampling(Mutex<Option<Ended>>);
 
 impl EndOfSampling {
-    /// Ends sampling, unless that was done before, and returns what there was then.
+    /// Ends sampling, unless that was done before, and returns the state at that time.
     pub fn reach(&self, engine: &'static Engine, registry: &Registry) -> Ended {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ended
@@ -62,18 +62,19 @@ impl EndOfSampling {
 }
 
 /// The clocks are read when no thread is sampled any more. Each thread was sampled up to a moment
-/// of its own: on a busy machine the first is stopped many ms before the last, and what all use
-/// until the clocks are read is told as time without a sample. `between` is called after each.
+/// of its own: on a busy machine the first is stopped many ms before the last. The CPU time that
+/// threads use until the clocks are read is reported as time without a sample. `between` is called
+/// after each thread.
 fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) -> Ended {
     let before = process::process_cpu();
-    let mut owing = Vec::new();
+    let mut debts = Vec::new();
     let sampled_ns = registry.sampled_cpu_ns_to(|sampled| {
         engine.stop_threads(|record, stop| {
             if let Some(cpu_ns) = stop.sampled_to_ns {
                 sampled(record, cpu_ns);
             }
             if stop.owed_ns > 0 {
-                owing.push(Owed {
+                debts.push(Owed {
                     thread: record.user(),
                     lives: record.is_live(),
                     ns: stop.owed_ns,
@@ -92,7 +93,7 @@ fn end(engine: &'static Engine, registry: &Registry, mut between: impl FnMut()) 
         ending_ns: process.saturating_sub(before).as_nanos() as u64,
     };
     engine.await_handlers();
-    Ended { owing, clocks }
+    Ended { debts, clocks }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is used while sampling is being ended.
+//! CPU time used while sampling is being ended.
 
 use super::*;
 use crate::testing::{alone, register_here};
@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const INTERVAL_NS: u64 = 1_000_000;
 const WORK_NS: u64 = 60_000_000;
 
-/// On a busy machine the thread that ends sampling may be kept from it for long between two others.
+/// On a busy machine the thread that ends sampling may lose its processor for long between two
+/// others.
 #[test]
-fn what_a_thread_uses_after_its_stop_is_not_taken_for_sampled() {
+fn cpu_time_after_a_threads_stop_is_not_sampled() {
     let alone = alone();
     let engine = alone.engine();
     let (registry, over, used_ns) = <(Registry, AtomicBool, AtomicU64)>::default();
@@ -40,7 +41,7 @@ fn what_a_thread_uses_after_its_stop_is_not_taken_for_sampled() {
         });
         over.store(true, Ordering::SeqCst);
         let clocks = &ended.clocks;
-        // Its clock is read on its own, and a ms may pass in between.
+        // Its clock is read separately, and a ms may pass in between.
         let sampled = before_ns..=stopped_ns + 1_000_000;
         assert!(
             sampled.contains(&clocks.sampled_ns),

@@ -1,4 +1,4 @@
-//! What only benches and tests of the walker ask for; not in a library that is given away.
+//! Functions only for benches and tests of the walker; not in a released library.
 
 use dwell_signal::SlotHeader;
 use dwell_signal::slots::CHUNKS_MAX;
@@ -6,7 +6,7 @@ use dwell_walker::{Failure, Fault, Frame, Memory};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering, fence};
 
-/// What is tried out in a recording.
+/// Experiments in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// The stack is neither copied nor held still while it is walked.
@@ -28,7 +28,7 @@ pub enum Experiment {
 static FAULTS: AtomicBool = AtomicBool::new(false);
 static WALKS: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a load of each walk fail, or none.
+/// Makes one load of each walk fail, or no load.
 pub fn set_faults(on: bool) {
     FAULTS.store(on, Ordering::Relaxed);
 }
@@ -40,18 +40,18 @@ pub fn faulty_walks() -> u64 {
 }
 
 /// Addresses that cannot be read: unmapped, the kernel's, and not canonical (for which the
-/// processor names no address).
+/// processor reports no address).
 const BAD: [u64; 3] = [0x10, 0xffff_ffff_8000_0000, 0xdead_0000_0000_0000];
 
-/// Loads of the last walk that was left alone: the bad ones are spread over as many.
+/// Loads of the last walk that ran without a fault: the bad ones are spread over as many.
 static LOADS: AtomicU64 = AtomicU64::new(100);
-/// One walk in so many is left alone.
+/// One walk in this many runs without a fault.
 const LEFT_ALONE: u64 = 8;
 
 /// Loads that went wrong.
 static BAD_LOADS: AtomicU64 = AtomicU64::new(0);
 
-/// Memory of which, if that is asked for, the k-th load goes wrong, with another k for each walk.
+/// Memory whose k-th load fails, if that is requested, with another k for each walk.
 pub struct Faulty<M> {
     inner: M,
     bad: u64,
@@ -118,10 +118,10 @@ impl<M: Memory> Memory for Faulty<M> {
     }
 }
 
-/// Whether walks in handlers note what they read.
+/// Whether walks in handlers note their reads.
 static NOTING: AtomicBool = AtomicBool::new(false);
 
-/// Lets walks in handlers note what they read, or not.
+/// Lets walks in handlers note their reads, or not.
 pub fn set_noting(on: bool) {
     NOTING.store(on, Ordering::Relaxed);
 }
@@ -130,9 +130,10 @@ pub fn set_noting(on: bool) {
 const NOTES: usize = 2048;
 /// Places that are tried for a note.
 const PROBES: usize = 64;
-/// Walks whose notes are kept: all that wait for the drainer, unless that is very late.
+/// Walks whose notes are kept: all that wait for the drainer, unless it is very late.
 const WALKS_NOTED: usize = 1024;
-/// In the address of a note: it could not be read. Addresses of programs do not have this bit.
+/// A bit in the address of a note: the word could not be read. Addresses of programs do not have
+/// this bit.
 const FAILED: u64 = 1 << 63;
 
 static NOTES_OF_WALKS: Table<WALKS_NOTED> = Table::new();
@@ -144,11 +145,11 @@ struct Note {
     value: AtomicU64,
 }
 
-/// What one walk has read.
+/// The reads of one walk.
 struct Entry {
     /// Whether a walk writes here.
     busy: AtomicBool,
-    /// Number of the walk whose notes these are; 0 while there are none, or not all.
+    /// Number of the walk whose notes these are; 0 if the notes are missing or incomplete.
     ticket: AtomicU64,
     tid: AtomicI32,
     time_ns: AtomicU64,
@@ -174,10 +175,10 @@ impl Entry {
         }
     }
 
-    /// Keeps what was at an address, once; `None` if it could not be read.
+    /// Notes the word at an address, once; `None` if it could not be read.
     fn note(&self, addr: u64, value: Option<u64>) {
         if addr & FAILED != 0 {
-            return; // nothing can ever be read there
+            return; // never readable
         }
         let (key, value) = value.map_or((addr | FAILED, 0), |value| (addr, value));
         let first = (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
@@ -192,7 +193,7 @@ impl Entry {
                 note.addr.store(key, Ordering::Relaxed);
                 return;
             }
-            // Another value at the same address gets a note of its own.
+            // Another value at the same address gets its own note.
             if found == key && note.value.load(Ordering::Relaxed) == value {
                 return;
             }
@@ -200,7 +201,7 @@ impl Entry {
         self.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the notes: from now on they are found.
+    /// Ends the notes: readers find them from now on.
     fn end(&self, ticket: u64, tid: i32, time_ns: u64) {
         self.tid.store(tid, Ordering::Relaxed);
         self.time_ns.store(time_ns, Ordering::Relaxed);
@@ -208,7 +209,7 @@ impl Entry {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Whether something that was noted is another now, and how many words were looked at.
+    /// Whether a noted word has changed, and how many words were compared.
     fn differs(&self, memory: &impl Memory) -> (bool, usize) {
         let mut count = 0;
         for note in &self.notes {
@@ -226,18 +227,18 @@ impl Entry {
     }
 }
 
-/// What the notes of a walk say.
+/// The result of comparing the notes of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
-    /// Something that the walk has read is another by now.
+    /// A word that the walk has read has changed.
     Changed,
-    /// Nothing is, of so many words; there may have been more.
+    /// None of this many words has changed; the walk may have read more.
     AsItWas { words: usize, overflowed: bool },
-    /// There are no notes of this walk any more, or there never were.
+    /// The notes of this walk are overwritten, or were never made.
     Nothing,
 }
 
-/// What the last walks have read, written by handlers and read by the drainer.
+/// The reads of the last walks, written by handlers and read by the drainer.
 struct Table<const N: usize> {
     /// Walks so far.
     next: AtomicU64,
@@ -253,7 +254,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// An empty entry and the number of its walk, for the caller alone until [`Entry::end`];
-    /// `None` if an older walk still writes to the one whose turn it is.
+    /// `None` if an older walk still writes to the next entry.
     fn begin(&self) -> Option<(&Entry, u64)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let entry = self.entries.get(number.checked_rem(N as u64)? as usize)?;
@@ -261,7 +262,7 @@ impl<const N: usize> Table<N> {
             return None;
         }
         entry.ticket.store(0, Ordering::Relaxed);
-        // Who still reads what was here sees that before it sees anything new.
+        // A thread that still reads the old entry sees the reset before any new data.
         fence(Ordering::Release);
         entry.overflowed.store(false, Ordering::Relaxed);
         for note in &entry.notes {
@@ -270,7 +271,7 @@ impl<const N: usize> Table<N> {
         Some((entry, number.wrapping_add(1)))
     }
 
-    /// Compares what the walk of this thread at this time has read with what is there now.
+    /// Compares the reads of this thread's walk at this time with the present memory.
     fn ask(&self, tid: i32, time_ns: u64, memory: &impl Memory) -> Said {
         for entry in &self.entries {
             let ticket = entry.ticket.load(Ordering::Acquire);
@@ -292,14 +293,14 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A stack whose end is not known reaches so far at most.
+/// Assumed maximum size of a stack whose end is not known.
 const STACK_MAX_BYTES: u64 = 64 << 20;
-/// What code may keep below the stack pointer.
+/// Bytes that code may use below the stack pointer.
 const RED_ZONE_BYTES: u64 = 128;
 
-/// Memory of which a walk in a handler notes what it reads, if that is asked for: all but what is
-/// the thread's own, which changes because the thread goes on. A walk of the copy must not read
-/// that where it is now.
+/// Memory that notes the reads of a walk in a handler, if that is requested. It does not note the
+/// thread's own memory, which changes when the thread continues. A walk of the copy must not read
+/// that memory live.
 pub struct Noting<M> {
     inner: M,
     entry: Option<(&'static Entry, u64)>,
@@ -310,7 +311,7 @@ pub struct Noting<M> {
 }
 
 impl<M: Memory> Noting<M> {
-    /// For one walk. The runtime's own structure of a thread has `thread_bytes` at most.
+    /// For one walk. The runtime's own structure of a thread has at most `thread_bytes`.
     pub fn new(inner: M, header: &SlotHeader, thread_bytes: u64) -> Noting<M> {
         let is_noting = NOTING.load(Ordering::Relaxed);
         Noting {
@@ -331,7 +332,7 @@ impl<M: Memory> Noting<M> {
     }
 }
 
-/// What changes because the thread goes on.
+/// Memory that changes because the thread continues.
 fn own_ranges(header: &SlotHeader, thread_bytes: u64) -> [(u64, u64); 3 + CHUNKS_MAX] {
     let sp = header.regs.rsp;
     let lo = header.stack_lo.min(sp.saturating_sub(RED_ZONE_BYTES));
@@ -370,7 +371,7 @@ impl<M: Memory> Memory for Noting<M> {
 
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         if self.entry.is_some() {
-            // First: what changes between the two loads is another by then.
+            // First: a word that changes between the two loads differs from its note by then.
             let end = addr.saturating_add(buf.len() as u64);
             for at in (addr & !7..end).step_by(8) {
                 self.note(at, self.inner.word(at).ok());
@@ -382,28 +383,29 @@ impl<M: Memory> Memory for Noting<M> {
 
 /// How walks from copies compare with those in the handler.
 ///
-/// The outcome of a walk is a function of what it reads. What the first one has read of the thread
-/// itself is in the copy. If the rest is still as it was, the second one must give the same frames;
-/// that something has changed is looked for where they differ.
+/// The outcome of a walk is a function of its reads. The thread's own memory that the first walk
+/// has read is in the copy. If all other memory is unchanged, the second walk must give the same
+/// frames. If the frames differ, the notes show whether memory has changed.
 #[derive(Default)]
 pub struct Comparison {
     /// Samples walked both ways.
     pub walks: u64,
-    /// Of these, with the same frames.
+    /// Walks with the same frames.
     pub same: u64,
     /// Not compared: libraries came or went between the two walks.
     pub apart: u64,
-    /// Not compared: the frames differ, and the process has changed what the first walk had read.
+    /// Not compared: the frames differ, and the process has changed memory that the first walk had
+    /// read.
     pub changed: u64,
-    /// Not compared: the frames differ, and nobody knows any more what the first walk had read.
+    /// Not compared: the frames differ, and the notes of the first walk are overwritten.
     pub unknown: u64,
     /// The first few differences.
     pub examples: Vec<String>,
 }
 
 impl Comparison {
-    /// Compares one sample. The walk in the handler may have known other libraries if the map
-    /// `moved` meanwhile.
+    /// Compares one sample. The walk in the handler may have known other libraries if the map has
+    /// `moved` since.
     pub fn add(
         &mut self,
         header: &SlotHeader,
@@ -485,7 +487,7 @@ impl Drop for Comparison {
 mod tests {
     use super::*;
 
-    /// Words at 8, 16 and so on; nothing else can be read.
+    /// Words at 8, 16 and so on; no other address can be read.
     struct Words(Vec<Cell<u64>>);
 
     impl Words {
@@ -558,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_during_the_walk_has_changed() {
+    fn word_changed_during_walk_is_reported_as_changed() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new([10]);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -583,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_has_changed_once_it_can() {
+    fn unreadable_word_that_becomes_readable_has_changed() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new([10]);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -611,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_notes_are_told_and_the_others_hold() {
+    fn full_notes_are_reported_and_others_stay_valid() {
         static TABLE: Table<1> = Table::new();
         let memory = Words::new(0..2 * NOTES as u64);
         let walk = noting(&memory, TABLE.begin().unwrap(), 100);
@@ -626,7 +628,7 @@ mod tests {
         assert!(overflowed && words > NOTES / 2, "{said:?}");
         memory.set(8, 1000);
         assert_eq!(TABLE.ask(7, 100, &memory), Said::Changed);
-        // The next walk here begins with none.
+        // The next walk here begins without notes.
         drop(noting(&memory, TABLE.begin().unwrap(), 200));
         assert_eq!(TABLE.ask(7, 200, &memory), as_it_was(0));
         assert_eq!(TABLE.ask(7, 100, &memory), Said::Nothing);
@@ -642,7 +644,7 @@ mod tests {
         assert!(TABLE.begin().is_some());
     }
 
-    /// While it is asked for a word, another walk begins in the entry.
+    /// While a word is compared, another walk begins in the entry.
     struct Overwriting(&'static Table<1>, Cell<bool>);
 
     impl Memory for Overwriting {
@@ -660,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_are_overwritten_while_they_are_read_say_nothing() {
+    fn notes_overwritten_during_read_are_unknown() {
         static TABLE: Table<1> = Table::new();
         for value in [0, 1] {
             let memory = Words::new([value]);
@@ -673,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_explains_is_a_difference() {
+    fn only_unexplained_frames_count_as_difference() {
         let frames = [1, 2, 3].map(|id| Frame { id, ..Frame::EMPTY });
         let mut all = Comparison::default();
         all.judge(&frames, &frames, false, || unreachable!());

@@ -1,5 +1,5 @@
-//! Lets callbacks of the runtime in while what they tell is wanted. Who closes it knows that none
-//! of them tells anything after that. No callback waits.
+//! Lets callbacks of the runtime in while their events are recorded. Once the gate is closed, no
+//! further callback can enter. No callback waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub struct Gate {
     inside: AtomicU64,
 }
 
-/// Somebody is inside.
+/// A callback is inside.
 #[derive(Debug)]
 pub struct Inside<'g>(&'g Gate);
 
@@ -21,8 +21,8 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Who closes it waits so long at most, in steps of a millisecond: whoever is inside may be held by
-/// a pause of the collector.
+/// Maximum number of steps, of a millisecond each, that closing waits: a pause of the collector
+/// may hold a callback inside.
 const STEPS_MAX: u32 = 10_000;
 
 impl Gate {
@@ -40,19 +40,19 @@ impl Gate {
         self.open.store(true, Ordering::SeqCst);
     }
 
-    /// Goes in, until the answer is dropped. `None`: it is closed.
+    /// Enters, until the returned guard is dropped. `None`: it is closed.
     pub fn enter(&self) -> Option<Inside<'_>> {
-        // Who finds it closed is not to be counted: there may be one after the other.
+        // A callback that finds the gate closed is not counted: there may be one after the other.
         if !self.open.load(Ordering::SeqCst) {
             return None;
         }
         self.inside.fetch_add(1, Ordering::SeqCst);
         let inside = Inside(self);
-        // It was closed meanwhile: who has done that may not have seen us.
+        // The gate was closed in between: the closing thread may not have seen this callback.
         self.open.load(Ordering::SeqCst).then_some(inside)
     }
 
-    /// Lets nobody in from now on, and waits until nobody is inside. Whether that is so.
+    /// Closes the gate and waits until no callback is inside. Returns whether that is so.
     pub fn close(&self) -> bool {
         self.open.store(false, Ordering::SeqCst);
         for _ in 0..STEPS_MAX {
@@ -70,9 +70,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Threads count as long as they get in; once it is closed, the count stays.
+    /// Threads count as long as they can enter; once it is closed, the count stays.
     #[test]
-    fn nobody_is_inside_of_a_closed_gate() {
+    fn closed_gate_has_no_callback_inside() {
         let gate = Arc::new(Gate::closed());
         assert!(gate.enter().is_none());
         for _ in 0..50 {

@@ -1,5 +1,5 @@
-//! The threads that sample for a recording besides its drainer. Whoever ends the recording ends
-//! them: the session, or the drainer where the recording ends by itself.
+//! The threads that sample for a recording, except its drainer. They are ended together with the
+//! recording: by the session, or by the drainer if the recording reaches one of its limits.
 
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
@@ -13,11 +13,11 @@ struct State<R: Runtime> {
     is_over: bool,
 }
 
-/// The wall-clock sampler, and what the runtime watches.
+/// The wall-clock sampler, and the runtime's watchers.
 pub struct Helpers<R: Runtime>(Mutex<State<R>>);
 
 impl<R: Runtime> Helpers<R> {
-    /// None yet.
+    /// No helpers yet.
     #[must_use]
     pub fn none() -> Helpers<R> {
         Helpers(Mutex::new(State {
@@ -40,8 +40,8 @@ impl<R: Runtime> Helpers<R> {
         }
     }
 
-    /// Ends them, and lets none be started; what they have seen is on the shelves then. While one
-    /// thread does so another does not wait for it.
+    /// Ends them, and prevents new ones from being started. Their results are queued for the
+    /// drainer then. If another thread is already ending them, this call does not wait for it.
     pub fn end(&self, setup: &Setup<R>) {
         let (wall, watch) = {
             let mut state = self.state();

@@ -1,10 +1,10 @@
-//! A recording in its process, whatever the runtime: sessions, the drainer, the wall-clock sampler,
+//! A recording in its process, for any runtime: sessions, the drainer, the wall-clock sampler,
 //! native code, the file. An agent is a library for one runtime that links this crate.
 //!
-//! What a runtime has to give, and what it may report, is in [`runtime`]: read that first, then
-//! [`recorder`] (what there is once per process), [`session`] (one recording), [`drain`] (the
-//! thread that does the work). Nothing here names a runtime, calls one, or knows its structures.
-//! Signal handlers live in crate `dwell-signal`, but for the hook in [`context`].
+//! [`runtime`] defines what a runtime has to provide and may report: read that first, then
+//! [`recorder`] (the state per process), [`session`] (one recording), [`drain`] (the thread that
+//! does the work). No code here names a runtime, calls one, or knows its structures. Signal
+//! handlers live in crate `dwell-signal`, except for the hook in [`context`].
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,23 +1,24 @@
-//! Recordings that end by themselves: because their time is over, because the command that asked
-//! for them is gone, or because there is no memory.
+//! Limits that end a recording without a command: its time is over, the command that asked for it
+//! has exited, or there is no memory.
 //!
-//! A command that is killed can end nothing. So it says how long the recording is to last, and
-//! renews a lease on it: without word from it the recording ends, and its file is whole.
+//! A killed command cannot end a recording. So it sets how long the recording is to last, and
+//! renews a lease on it. If the lease is not renewed, the recording ends, and its file is
+//! complete.
 
 use crate::options::Options;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So much of a lease passes between two looks at most: of a process that was stopped, by a signal
-/// or with its machine, the command may have been so as well.
+/// At most this much of a lease passes between two checks. If the process was stopped, by a signal
+/// or with its machine, the command may have been stopped, too.
 const ROUND_MAX_NS: u64 = 2_000_000_000;
 
-/// Why a recording has ended by itself.
+/// Why a recording has ended without a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnEnd {
     /// Its time is over.
     Duration,
-    /// Nobody renewed its lease.
+    /// The lease was not renewed.
     Lease,
     /// An allocation has failed.
     Memory,
@@ -35,7 +36,7 @@ impl OwnEnd {
     }
 }
 
-/// What matters at a look.
+/// The state at a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
     /// The time.
@@ -48,7 +49,7 @@ pub struct Now {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The lease, and how much of it is left, in ns.
+    /// The lease, and the remaining time of it, in ns.
     lease: Option<(u64, u64)>,
     /// When the time is over, on the monotonic clock.
     until_ns: Option<u64>,
@@ -77,14 +78,14 @@ impl Limits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The command is still there: the lease begins anew, if there is one.
+    /// The command still runs: the lease starts again, if there is one.
     pub fn renew(&self) {
         if let Some((lease_ns, left_ns)) = &mut self.state().lease {
             *left_ns = *lease_ns;
         }
     }
 
-    /// How long may be waited until the next look, if `wait` is wanted.
+    /// How long to wait until the next check, if `wait` is wanted.
     #[must_use]
     pub fn within(&self, wait: Duration, now_ns: u64) -> Duration {
         match self.state().until_ns {
@@ -93,7 +94,7 @@ impl Limits {
         }
     }
 
-    /// Whether the recording ends now, or has ended by itself.
+    /// Whether the recording ends now, or has reached a limit before.
     pub fn look(&self, now: Now) -> Option<OwnEnd> {
         let mut state = self.state();
         if let Some((why, _)) = state.ended {
@@ -119,13 +120,13 @@ impl Limits {
         Some(why)
     }
 
-    /// Why and when the recording has ended by itself.
+    /// The limit that has ended the recording, and the time.
     #[must_use]
     pub fn ended(&self) -> Option<(OwnEnd, u64)> {
         self.state().ended
     }
 
-    /// What is left at `now_ns`, as `key=value` lines, or why nothing is.
+    /// The remaining time at `now_ns`, as `key=value` lines, or the limit that was reached.
     #[must_use]
     pub fn status(&self, now_ns: u64) -> String {
         let state = self.state();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_ends_at_its_moment_for_good() {
+    fn duration_ends_permanently_at_its_time() {
         let limits = limits("duration=3s");
         assert_eq!(look(&limits, 8 * SECOND - 1), None);
         let wait = Duration::from_secs(1);

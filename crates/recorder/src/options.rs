@@ -16,67 +16,68 @@ pub use measures::duration;
 use measures::size;
 pub use rates::MAX_RATE;
 
-/// What the agent is asked to do.
+/// The agent's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Begin a recording.
     Start,
     /// End it.
     Stop,
-    /// Make what was recorded so far readable now.
+    /// Make the recording so far readable now.
     Dump,
-    /// Tell what is going on.
+    /// Report the state.
     Status,
 }
 
 /// Which source of CPU-time signals to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// perf events where permitted, but for threads that are switched often; else timers.
+    /// perf events where permitted, except for threads that are switched often; else timers.
     Auto,
     /// perf events only.
     Perf,
     /// Per-thread CPU timers only.
     Timer,
-    /// As `Auto`, and the kernel copies stacks, without signals, where nothing is lost by that.
+    /// Like `Auto`, and the kernel copies stacks, without signals, where no data is lost by that.
     Kernel,
 }
 
 /// Parsed options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The command; `start` if none is given.
+    /// The command; `start` by default.
     pub command: Command,
     /// CPU time between two samples of a thread.
     pub cpu_interval: Duration,
-    /// Wall-clock time between two looks at threads; zero: none are looked at.
+    /// Wall-clock time between two wall-clock samples; zero: none are taken.
     pub wall_interval: Duration,
-    /// How many threads are looked at each time; none: as many as the budget allows.
+    /// How many threads are sampled each time; none: as many as the budget allows.
     pub wall_threads: Option<usize>,
-    /// Part of one processor's time that looking may take, in millionths.
+    /// Part of one processor's time that wall-clock samples may take, in millionths.
     pub wall_budget_ppm: u32,
-    /// Whether only threads that work for a request are looked at.
+    /// Whether only threads with a request are sampled.
     pub only_context: bool,
-    /// Methods in which pooled threads wait for work, beside those that are known.
+    /// Methods in which pooled threads wait for work, in addition to the known ones.
     pub idle: Vec<String>,
-    /// Threads that keep others waiting at a stop of all for longer are asked where they are.
+    /// The stack of a thread is recorded if it delays a stop of all threads for longer than this.
     pub late: Duration,
-    /// Bytes allocated between two samples of them, in the mean; 0: allocations are not sampled.
+    /// Mean number of bytes allocated between two samples of them; 0: allocations are not sampled.
     pub alloc_bytes: u64,
-    /// Samples of objects that are wanted in a second: their interval adapts; 0: it does not.
+    /// Samples of objects that are wanted in a second: their interval adapts; 0: it is fixed.
     pub alloc_rate: u64,
-    /// Samples of objects and waits recorded in a second, at most; 0: as many as come.
+    /// Maximum number of object samples and of waits recorded in a second; 0: no limit.
     pub max_rate: u64,
-    /// The same for objects that are followed, to tell which are alive at the end; 0: none are. If
-    /// both are given they are equal: there is one sampler.
+    /// The same for followed objects, whose survivors are reported at the end; 0: no objects are
+    /// followed. If both are given they are equal: there is one sampler.
     pub alive_bytes: u64,
-    /// Waits for monitors are chosen by how long they last, from this on all; zero: none are.
+    /// Waits for monitors are chosen by their duration; all longer ones are recorded. Zero: none
+    /// are.
     pub lock_interval: Duration,
     /// Where signals come from.
     pub engine: EngineChoice,
     /// From where stacks are walked.
     pub walk: Vantage,
-    /// What is tried out.
+    /// Experiments.
     #[cfg(feature = "experiments")]
     pub experiment: Option<Experiment>,
     /// The recording; `%p` is the pid, `%t` the time.
@@ -87,22 +88,22 @@ pub struct Options {
     pub chunk_bytes: u64,
     /// Age at which a new chunk begins.
     pub chunk_age: Duration,
-    /// The recording keeps at most about this much, in older files dropped first; 0: all.
+    /// Size that the recording keeps, approximately; older files are dropped first. 0: no limit.
     pub max_bytes: u64,
-    /// The recording keeps at most about this age; zero: all.
+    /// Age that the recording keeps, approximately; zero: no limit.
     pub max_age: Duration,
-    /// The recording ends by itself after this time; zero: when it is told to.
+    /// Duration after which the recording ends; zero: a command ends it.
     pub duration: Duration,
-    /// It ends by itself if no command renews it for this time; zero: none need. With `status`: the
-    /// recording that runs is renewed.
+    /// The recording ends if no command renews it within this time; zero: no lease. With `status`:
+    /// the running recording is renewed.
     pub lease: Duration,
     /// Where to write the reply to this command.
     pub reply: Option<String>,
     /// A folder for walks as files: failed ones, for bug reports.
     pub freeze: Option<String>,
-    /// Besides failed walks, every n-th one; 0: none.
+    /// In addition to failed walks, every n-th one; 0: none.
     pub freeze_every: u64,
-    /// What of the command line is not recorded.
+    /// Parts of the command line that are not recorded.
     pub secrets: Secrets,
 }
 
@@ -146,14 +147,14 @@ impl Default for Options {
 pub const INTERVAL_MIN: Duration = Duration::from_micros(20);
 /// Longest CPU interval.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(10);
-/// Shortest time between two looks at threads.
+/// Shortest time between two wall-clock samples.
 pub const WALL_MIN: Duration = Duration::from_millis(1);
-/// Bounds of `late`: the watcher looks every 0.2 ms.
+/// Bounds of `late`: the watcher checks every 0.2 ms.
 pub const LATE: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(200)..=Duration::from_secs(10);
 /// Bounds of `alloc`: below, most of the time would go into samples.
 pub const ALLOC: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 30;
-/// What `live` and `alloc-rate` take for an interval, in bytes, where none is said.
+/// The interval of `live` and `alloc-rate` in bytes, if none is given.
 const OBJECT_BYTES: u64 = 512 << 10;
 /// Stands for the interval of `alloc` while options are read.
 const AS_ALLOC: u64 = u64::MAX;
@@ -163,7 +164,7 @@ pub const LOCK: std::ops::RangeInclusive<Duration> =
 /// Bounds of `depth`.
 pub const DEPTH: std::ops::RangeInclusive<usize> = 1..=65_536;
 
-/// An option that cannot be taken, with the reason and the remedy.
+/// An invalid option, with the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(String);
@@ -172,7 +173,7 @@ fn refuse<T>(message: String) -> Result<T, OptionError> {
     Err(OptionError(message))
 }
 
-/// Parses an option string. A `file=` or `reply=` value may hold any character but a comma.
+/// Parses an option string. A `file=` or `reply=` value may contain any character but a comma.
 ///
 /// # Errors
 /// [`OptionError`] that names the option.
@@ -239,14 +240,14 @@ fn agree(options: &mut Options) -> Result<(), OptionError> {
 }
 
 impl Options {
-    /// Bytes allocated between two objects that are sampled, for whatever reason, in the mean; 0:
-    /// none are.
+    /// Mean number of bytes allocated between two sampled objects, for any event; 0: no object is
+    /// sampled.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.alloc_bytes.max(self.alive_bytes)
     }
 
-    /// The option that wants objects to be sampled, as a message names it.
+    /// The option that requests samples of objects, in the form for a message.
     #[must_use]
     pub fn asked_objects(&self) -> String {
         match self.alloc_bytes {
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_the_usual_ones_unless_told_otherwise() {
+    fn secrets_default_to_known_words_unless_set() {
         let told = |text: &str| parse(text).unwrap().secrets.line("--token a b.xyz.c");
         assert_eq!(told("redact=XYZ"), "--token [redacted] [redacted]");
         assert_eq!(told("start"), "--token [redacted] b.xyz.c");
@@ -563,11 +564,11 @@ mod tests {
         }
     }
 
-    /// The longest list of what is known, and a part of the user's text.
+    /// The longest list of known names, and a part of the user's text.
     const ERROR_BYTES_MAX: usize = 750;
 
     #[test]
-    fn errors_stay_short_however_long_the_value() {
+    fn long_value_gives_a_short_error() {
         let zeros = "0".repeat(5000);
         for text in [
             format!("cpu={zeros}1us"),
@@ -592,7 +593,7 @@ mod tests {
         }
     }
 
-    /// Options in a form of their own, with numbers in the smallest unit.
+    /// Options in a canonical form, with numbers in the smallest unit.
     fn written(options: &Options) -> String {
         let command = format!("{:?}", options.command).to_lowercase();
         let engine = format!("{:?}", options.engine).to_lowercase();
@@ -649,7 +650,7 @@ mod tests {
         text
     }
 
-    /// Those of `alloc` and `live`, which are one where there are both, and a rate of them.
+    /// Intervals of `alloc` and `live`, which are equal if both are given, and a rate.
     fn any_intervals() -> impl Strategy<Value = [u64; 3]> {
         let rate = prop_oneof![Just(0), rates::RATE];
         (ALLOC, 0..4u64, rate).prop_map(|(bytes, which, rate)| {
@@ -664,7 +665,7 @@ mod tests {
         lock.prop_map(Duration::from_nanos)
     }
 
-    /// Those that go together.
+    /// Engines with walks that they support.
     fn any_engine() -> impl Strategy<Value = (EngineChoice, Vantage)> {
         use EngineChoice::{Auto, Kernel, Perf, Timer};
         let vantages = [Vantage::Snapshot, Vantage::Handler, Vantage::Paused];

@@ -1,10 +1,10 @@
-//! What the drainer is asked for, and whether it has done it.
+//! Orders to the drainer, and their completion.
 
 use crate::sys::allocator;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the drainer is asked to do.
+/// An order to the drainer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Flush now.
@@ -17,7 +17,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// This order, and to flush and end after it.
+    /// This order, plus to flush and end after it.
     #[must_use]
     pub fn and_stop(self) -> Order {
         Order {
@@ -56,7 +56,7 @@ struct OrderState {
     done: u64,
     /// How often the drainer was asked to hurry ...
     asked: u64,
-    /// ... which of these it has begun to look, ...
+    /// ... which of these it has begun to handle, ...
     seen: u64,
     /// ... and which it has finished.
     answered: u64,
@@ -64,7 +64,7 @@ struct OrderState {
     is_over: bool,
 }
 
-/// How often who waits for the drainer looks whether it waits for memory.
+/// How often a thread that waits for the drainer checks whether the drainer waits for memory.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Passes orders to the drainer and their completion back.
@@ -75,8 +75,8 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Waits for an order, at most `timeout`. What is looked at after this answers those who were
-    /// in a hurry; see [`Orders::looked`].
+    /// Waits at most `timeout` for an order. Samples drained after this call also answer urgent
+    /// requests; see [`Orders::looked`].
     pub fn wait(&self, timeout: Duration) -> Order {
         let Ok(state) = self.state.lock() else {
             return Order {
@@ -98,7 +98,7 @@ impl Orders {
         }
     }
 
-    /// Ends a wait early, and waits until the drainer has looked, at most `patience`.
+    /// Ends a wait early, and waits at most `patience` until the drainer has drained.
     pub fn hurry(&self, patience: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
@@ -112,7 +112,7 @@ impl Orders {
         }
     }
 
-    /// Says that everything has been looked at since the last wait.
+    /// Marks all samples since the last wait as drained.
     pub fn looked(&self) {
         if let Ok(mut state) = self.state.lock()
             && state.answered != state.seen
@@ -122,7 +122,7 @@ impl Orders {
         }
     }
 
-    /// Says that an order was carried out.
+    /// Marks an order as carried out.
     pub fn done(&self, order: &Order) {
         if order.serial != 0
             && let Ok(mut state) = self.state.lock()
@@ -132,7 +132,7 @@ impl Orders {
         }
     }
 
-    /// The drainer has ended: all that it could do is done.
+    /// The drainer has ended: all its work is done.
     pub fn end(&self) {
         if let Ok(mut state) = self.state.lock() {
             state.is_over = true;
@@ -146,8 +146,8 @@ impl Orders {
         self.state.lock().is_ok_and(|state| state.is_over)
     }
 
-    /// Gives an order and waits until it is carried out or the drainer has ended; false if that was
-    /// not in time, or the drainer waits for memory.
+    /// Gives an order and waits until it is carried out or the drainer has ended. False if that
+    /// took too long, or the drainer waits for memory.
     pub fn give(&self, order: Order, timeout: Duration) -> bool {
         let Ok(mut state) = self.state.lock() else {
             return false;

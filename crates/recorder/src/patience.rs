@@ -1,23 +1,23 @@
 //! How long a collection of garbage waits for the drainer.
 //!
-//! A collection may unload classes and free code in which samples were taken that nobody has
-//! walked yet. The drainer is woken when one begins, but on a busy machine it comes late. Where
-//! samples have been lost to that, the next collections wait for it: never long, and never for more
-//! than a small part of the time. Programs that do not unload classes never wait.
+//! A collection may unload classes and free code while samples of that code are not walked yet.
+//! The drainer is woken when a collection begins, but on a busy machine it comes late. If samples
+//! were lost that way, the next collections wait for it: only briefly, and only for a small part
+//! of the time. Programs that do not unload classes never wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// One collection waits no longer.
 const WAIT_MAX: Duration = Duration::from_millis(5);
-/// All of them wait for one part in so many of the time at most.
+/// All waits together take no more than one part in this many of the time.
 const SHARE: u64 = 50;
-/// And only so long after a sample was lost.
+/// And only for this long after a sample was lost.
 const AFTER_LOSS_NS: u64 = 10_000_000_000;
-/// A sample that old was due long ago: who walks them gets too little of the processors.
+/// A sample of this age was due long ago: the walking thread gets too little CPU time.
 const LATE_NS: u64 = 25_000_000;
 
-/// What was lost, and how long was waited.
+/// Samples lost, and time waited.
 #[derive(Debug, Default)]
 pub struct Patience {
     until_ns: AtomicU64,
@@ -26,7 +26,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// A sample taken at `taken_ns` could not be walked or named because code or a method was gone.
+    /// A sample taken at `taken_ns` could not be walked or named because code or a method was
+    /// freed.
     pub fn lost(&self, taken_ns: u64, now_ns: u64) {
         let until_ns = now_ns.saturating_add(AFTER_LOSS_NS);
         self.until_ns.store(until_ns, Ordering::Relaxed);
@@ -36,7 +37,7 @@ impl Patience {
     }
 
     /// Whether samples are better walked where they are taken: not long ago one was lost that was
-    /// looked at far too late.
+    /// drained far too late.
     #[must_use]
     pub fn behind(&self, now_ns: u64) -> bool {
         now_ns < self.behind_until_ns.load(Ordering::Relaxed)
@@ -79,7 +80,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn nobody_waits_where_nothing_is_lost() {
+    fn collection_waits_only_after_recent_losses() {
         let patience = Patience::default();
         assert_eq!(patience.allowed(SECOND, SECOND), Duration::ZERO);
         patience.lost(SECOND, SECOND);
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_samples_that_were_looked_at_late_are_walked_elsewhere_for_a_while() {
+    fn late_lost_samples_move_walks_for_a_while() {
         let patience = Patience::default();
         patience.lost(SECOND, SECOND + LATE_NS);
         assert!(patience.losing(SECOND + LATE_NS) && !patience.behind(SECOND + LATE_NS));
@@ -100,7 +101,7 @@ mod tests {
     fn all_waits_together_are_a_small_part_of_the_time() {
         let patience = Patience::default();
         let (mut now_ns, mut waited) = (0, Duration::ZERO);
-        // Collections without end, each of which waits as long as it may.
+        // Collections without end. Each waits as long as it may.
         while now_ns < 20 * SECOND {
             patience.lost(now_ns, now_ns);
             let wait = patience.allowed(now_ns, now_ns);

@@ -1,49 +1,50 @@
-//! An interval of samples of allocations that adapts to how much is allocated. Pure.
+//! A sampling interval that adapts to the rate of allocation. Pure.
 //!
-//! The runtime's sampler puts a point into each thread's stream of allocated bytes, in a distance
-//! that it draws around the interval of that moment, when the thread has met its last one; an
-//! interval that is set meanwhile counts from the thread's next point on. The distance is
-//! exponential, and such a one has no memory: whatever was allocated before, the next object of
-//! size s meets the point with a chance of `1 - exp(-s / interval)`, where the interval is that by
-//! which this thread's distance was drawn. That one is known before the object is allocated. So a
-//! weight by it is right in the mean for each object, given all that was before, and sums are right
-//! in the mean however an interval is chosen from what was sampled before (each object's error is a
-//! step of a martingale). A weight by the interval of the moment would not be: who has waited for a
-//! point from far away would stand for little.
+//! The runtime's sampler puts a point into each thread's stream of allocated bytes. When the
+//! thread has met a point, the sampler draws the distance to the next one around the interval of
+//! that moment. An interval that is set in between counts from the thread's next point on. The
+//! distance is exponential, and an exponential distance has no memory. After any allocations, the
+//! next object of size s meets the point with a chance of `1 - exp(-s / interval)`, where the
+//! interval is the one with which this thread's distance was drawn. That interval is known before
+//! the object is allocated. So a weight by it is right in the mean for each object, given all
+//! earlier ones. Sums are right in the mean for any choice of an interval from earlier samples
+//! (each object's error is a step of a martingale). A weight by the interval of the moment would
+//! be wrong: a thread that has waited for a distant point would stand for little.
 //!
-//! What is left: a thread that is between its draw and its callback while the interval is set draws
-//! by one interval and is told with the other. That is one object for each thread that is there at
-//! that moment; intervals change once in a second at most, unless far too many samples come.
+//! One inaccuracy is left. If the interval is set while a thread is between its draw and its
+//! callback, the thread draws with one interval and is weighted with the other. That is one object
+//! for each such thread. Intervals change no more than once in a second, unless far too many
+//! samples arrive.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The smallest interval of objects that adapts, in bytes.
+/// The smallest adaptive interval of objects, in bytes.
 pub const LEAST: u64 = 4 << 10;
 /// The largest one.
 pub const MOST: u64 = 64 << 20;
 
-/// It is looked so often whether the interval is the right one, ...
+/// Time between two checks of the interval, ...
 const WINDOW: Duration = Duration::from_secs(1);
-/// ... or as soon as so many times as many samples as are wanted in that time have come.
+/// ... which ends early when this multiple of the wanted number of samples has been taken.
 const TOO_MANY: u64 = 4;
-/// Where there is a ceiling: as soon as the samples of a window have come. Where they did in the
-/// window before, it is looked after this part of them, until the flood is over.
+/// With a maximum: as soon as the samples of a window have been taken. If they were in the window
+/// before, the check comes after this part of them, until the flood is over.
 const FLOOD: u64 = 4;
-/// The interval is made smaller again where fewer than this part of the ceiling came, ...
+/// The interval is made smaller again if fewer than this part of the maximum arrived, ...
 const CALM: f64 = 0.35;
-/// ... so that this part comes at most.
+/// ... so that no more than this part is used.
 const HALF_FULL: f64 = 0.7;
-/// Where a sample found no slot the interval is doubled, so often at most.
+/// If a sample found no slot, the interval is doubled, but no more often than this.
 const SCARCE: Duration = Duration::from_millis(5);
 
 /// How many samples are wanted in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// About so many: half to twice.
+    /// About this many: half to twice.
     About(u64),
-    /// No more than so many.
+    /// No more than this many.
     AtMost(u64),
 }
 
@@ -75,15 +76,15 @@ impl Rate {
         }
     }
 
-    /// For about so many samples of objects in a second, from now on; begins with `interval`, in
+    /// Aims at this many samples of objects in a second from now on; begins with `interval`, in
     /// bytes.
     #[must_use]
     pub fn about(per_s: u64, interval: u64, now_ns: u64) -> Rate {
         Rate::new(Wanted::About(per_s.max(1)), (LEAST, MOST), interval, now_ns)
     }
 
-    /// For no more than so many samples in a second, about, from now on: the interval is the one
-    /// that is given while there are not more, and `most` is the largest, in the same unit.
+    /// Limits samples to about this many in a second from now on. The given interval is the
+    /// smallest one, and `most` the largest, in the same unit.
     #[must_use]
     pub fn at_most(per_s: u64, interval: u64, most: u64, now_ns: u64) -> Rate {
         let bounds = (interval, most.max(interval));
@@ -96,12 +97,12 @@ impl Rate {
         self.interval
     }
 
-    /// The interval that was to be set could not be: it is another one.
+    /// The interval could not be set: this one is in force.
     pub fn stays(&mut self, interval: u64) {
         self.interval = interval;
     }
 
-    /// With so many samples a window ends before its time.
+    /// The number of samples after which a window ends early.
     fn limit(&self) -> u64 {
         match self.wanted {
             Wanted::About(per_s) => per_s.saturating_mul(TOO_MANY),
@@ -110,13 +111,13 @@ impl Rate {
         }
     }
 
-    /// When the window ends by itself.
+    /// End of the window, if no samples end it earlier.
     fn until_ns(&self) -> u64 {
         self.since_ns.saturating_add(WINDOW.as_nanos() as u64)
     }
 
-    /// So many samples were taken. The interval that is to be set now, if it changes: the old one
-    /// times a power of two.
+    /// Adds samples. Returns the interval that is to be set now, if it changes: the old one times
+    /// a power of two.
     pub fn sampled(&mut self, count: u64, now_ns: u64) -> Option<u64> {
         self.samples += count;
         let is_over = now_ns >= self.until_ns();
@@ -127,7 +128,7 @@ impl Rate {
         let seconds = passed_ns as f64 / WINDOW.as_nanos() as f64;
         let ratio = |per_s: u64| self.samples as f64 / (per_s as f64 * seconds);
         let steps = match self.wanted {
-            // Towards the interval that there is: it is not changed for little.
+            // Towards the present interval: it is not changed for small differences.
             Wanted::About(per_s) => ratio(per_s).log2().trunc(),
             Wanted::AtMost(per_s) => match ratio(per_s) {
                 more if more > 1.0 => more.log2().ceil(),
@@ -140,8 +141,8 @@ impl Rate {
         self.set(self.interval as f64 * steps.exp2())
     }
 
-    /// A sample found no slot: they come faster than they are taken. The interval that is to be set
-    /// now, if it changes.
+    /// A sample found no slot: samples arrive faster than they are drained. Returns the interval
+    /// that is to be set now, if it changes.
     pub fn scarce(&mut self, now_ns: u64) -> Option<u64> {
         let since_ns = now_ns.saturating_sub(self.scarce_ns);
         if since_ns < SCARCE.as_nanos() as u64 || matches!(self.wanted, Wanted::About(_)) {
@@ -159,12 +160,12 @@ impl Rate {
     }
 }
 
-/// A [`Rate`] for many threads, of which none waits: who only counts locks nothing.
+/// A [`Rate`] for many threads that never wait: counting takes no lock.
 #[derive(Debug)]
 pub struct Shared {
-    /// Samples since somebody last looked.
+    /// Samples since the last check.
     samples: AtomicU64,
-    /// With so many it has to be looked, ...
+    /// The number of samples that triggers a check, ...
     limit: AtomicU64,
     /// ... or from this time on.
     until_ns: AtomicU64,
@@ -178,7 +179,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// One whose interval stays.
+    /// A rate whose interval is constant.
     #[must_use]
     pub const fn fixed() -> Shared {
         Shared {
@@ -189,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// The interval is found so from now on; `None`: it stays.
+    /// The interval adapts with this rate from now on; `None`: it is fixed.
     pub fn begin(&self, rate: Option<Rate>) {
         let mut inner = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         self.samples.store(0, Ordering::Relaxed);
@@ -204,8 +205,8 @@ impl Shared {
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
-    /// A sample was taken. `set` is called with the interval that is to be set now, if it changes,
-    /// and says whether it was.
+    /// Adds a sample. If the interval changes, `set` is called with the new one, and returns
+    /// whether it was set.
     pub fn sampled(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
         let samples = self.samples.fetch_add(1, Ordering::Relaxed) + 1;
         if samples >= self.limit.load(Ordering::Relaxed)
@@ -215,7 +216,7 @@ impl Shared {
         }
     }
 
-    /// There was something of which no sample was taken: as [`Shared::sampled`].
+    /// Adds an event without a sample: like [`Shared::sampled`].
     pub fn passed(&self, now_ns: u64, set: impl FnOnce(u64) -> bool) {
         if now_ns >= self.until_ns.load(Ordering::Relaxed) {
             self.look(now_ns, set);
@@ -239,7 +240,7 @@ impl Shared {
         set: impl FnOnce(u64) -> bool,
         find: impl FnOnce(&mut Rate, u64) -> Option<u64>,
     ) {
-        // Another one is at it: what is counted now is counted for the next time.
+        // Another thread is at work: samples counted now are included next time.
         let Ok(mut inner) = self.rate.try_lock() else {
             return;
         };
@@ -264,11 +265,11 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const FIRST: u64 = 512 << 10;
 
-    /// What HotSpot 17 and later do for a thread (`ThreadHeapSampler`): a counter of bytes that is
-    /// drawn anew by the interval of that moment.
+    /// HotSpot 17 and later do this for a thread (`ThreadHeapSampler`): a counter of bytes, drawn
+    /// again with the interval of that moment.
     struct ModelThread {
         left: f64,
-        /// The interval by which that was drawn.
+        /// The interval with which that was drawn.
         drawn: u64,
         random: u64,
     }
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What is told of a phase: errors of the sum, and their variance, with weights by the drawn
+    /// Results of a phase: errors of the sum, and their variance, with weights by the drawn
     /// interval; and the error with weights by the interval of the moment.
     #[derive(Clone, Copy, Default)]
     struct Sums {
@@ -310,7 +311,7 @@ mod tests {
         changes: u32,
     }
 
-    /// Bytes in a second, how long, and the silence before that.
+    /// Bytes in a second, the duration, and the silence before it.
     const PHASES: [(u64, u64, u64); 3] = [(200 << 20, 2, 0), (2 << 20, 8, 30), (100 << 20, 2, 0)];
 
     /// A process of many threads that goes through the phases, with objects of all sizes.
@@ -344,9 +345,10 @@ mod tests {
         }
     }
 
-    /// Sums are right in the mean while the interval changes: over 200 runs the error of each phase
-    /// is within 5 standard deviations, each of 3 % of its bytes at most; the seeds are fixed. With
-    /// weights by the interval of the moment the slow phase is off by almost half.
+    /// Sums are right in the mean while the interval changes. Over 200 runs the error of each
+    /// phase is within 5 standard deviations, and each of these is below 3 % of its bytes; the
+    /// seeds are fixed. With weights by the interval of the moment the slow phase is off by almost
+    /// half.
     #[test]
     fn weights_by_the_drawn_interval_are_right_while_it_adapts() {
         let mut all = [Sums::default(); 3];
@@ -371,7 +373,7 @@ mod tests {
         );
     }
 
-    /// Samples at equal distances, as many as an interval leaves of so many bytes in a second.
+    /// Samples at equal distances, as many as an interval gives for this many bytes in a second.
     fn settle(rate: &mut Rate, bytes_per_s: u64, from_ns: u64, seconds: u64) -> u64 {
         let (mut now_ns, mut samples) = (from_ns, 0);
         loop {
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_met_before_the_second_is_over() {
+    fn burst_raises_interval_within_a_second() {
         let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 2 << 20, 0, 10);
         assert!(rate.interval() <= 16 << 10);
@@ -411,7 +413,7 @@ mod tests {
         let mut rate = Rate::about(200, FIRST, 0);
         settle(&mut rate, 8 << 30, 0, 5);
         assert!(rate.interval() >= 32 << 20);
-        // What came before the silence counts for this one, but not for the next.
+        // Events before the silence count for this one, but not for the next.
         rate.sampled(1, 65 * SECOND);
         assert!(rate.interval() <= 2 << 20, "{}", rate.interval());
         rate.sampled(1, 125 * SECOND);
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_stay_in_their_bounds_and_are_not_changed_for_little() {
+    fn interval_stays_in_bounds_and_ignores_small_changes() {
         let mut rate = Rate::about(1, FIRST, 0);
         for n in 0..1000 {
             rate.sampled(1, n);
@@ -438,7 +440,7 @@ mod tests {
         assert_eq!(rate.sampled(1, 200 * SECOND), Some(LEAST));
     }
 
-    /// Samples a second, in each of so many seconds, of so many bytes a second.
+    /// Samples in each of several seconds, at a constant number of bytes a second.
     fn by_second(rate: &mut Rate, bytes_per_s: u64, from_s: u64, seconds: u64) -> Vec<u64> {
         let each = from_s..from_s + seconds;
         each.map(|second| settle(rate, bytes_per_s, second * SECOND, 1))
@@ -456,7 +458,7 @@ mod tests {
     #[test]
     fn above_a_ceiling_the_interval_grows_at_once_and_shrinks_again() {
         let mut rate = Rate::at_most(1000, FIRST, MOST, 0);
-        // 10,000 samples in a second, at the interval that was asked for.
+        // 10,000 samples in a second, at the requested interval.
         let samples = by_second(&mut rate, 5 << 30, 0, 10);
         assert!(samples.iter().all(|it| *it <= 2000), "{samples:?}");
         assert!(
@@ -464,7 +466,7 @@ mod tests {
             "{samples:?}"
         );
         assert!((8 << 20..=32 << 20).contains(&rate.interval()));
-        // Within the ceiling twice over, and then far below it.
+        // Twice within the maximum, and then far below it.
         let samples = by_second(&mut rate, 1 << 30, 10, 10);
         assert!(samples.iter().all(|it| *it <= 1000), "{samples:?}");
         assert_eq!(rate.interval(), 4 * FIRST);
@@ -473,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn for_want_of_slots_an_interval_grows_step_by_step() {
+    fn missing_slots_raise_interval_step_by_step() {
         let (ms, us) = (1_000_000, 1000);
         let mut rate = Rate::at_most(1000, 1000, 64_000, 0);
         let found = [10 * ms, 11 * ms, 12 * ms, 16 * ms].map(|at| rate.scarce(at));
@@ -482,7 +484,7 @@ mod tests {
             rate.scarce(at * ms);
         }
         assert_eq!(rate.interval(), 64_000);
-        // It is as it was when it is calm again.
+        // It is as before when the flood is over.
         rate.sampled(1, 1000 * ms + 999 * ms);
         assert_eq!(rate.interval(), 1000);
         let mut rate = Rate::about(1000, FIRST, 0);
@@ -512,12 +514,12 @@ mod tests {
         // A hundred in a tenth of a millisecond are ten thousand times too many.
         shared.sampled(100_000, set);
         assert_eq!(found.get(), 1 << 20);
-        // Nothing is sampled any more, but something passes by.
+        // No event is sampled any more, but some pass.
         shared.passed(500_000_000, set);
         assert_eq!(found.get(), 1 << 20);
         shared.passed(2 * SECOND, set);
         assert_eq!(found.get(), 1000);
-        // What cannot be set is as it was.
+        // An interval that cannot be set stays unchanged.
         shared.scarce(3 * SECOND, |_| false);
         shared.scarce(4 * SECOND, set);
         assert_eq!(found.get(), 2000);

@@ -1,5 +1,5 @@
-//! What there is once per process, and never freed: callbacks may come as long as it lives. Begins
-//! and ends recordings, and takes what the runtime reports.
+//! The state that exists once per process and is never freed: callbacks may arrive during its
+//! whole life. Begins and ends recordings, and takes the runtime's reports.
 
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
@@ -28,7 +28,7 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Who records.
+/// The recorder of a process.
 pub struct Recorder<R: Runtime> {
     state: State<R>,
     /// The recording that runs, if one does.
@@ -39,9 +39,9 @@ pub struct Recorder<R: Runtime> {
 /// The last recording.
 #[derive(Default)]
 struct Last {
-    /// What `status` says of it.
+    /// The `status` of it.
     status: Option<String>,
-    /// It has ended by itself, and nobody has stopped it yet.
+    /// It has reached a limit, and no `stop` has followed yet.
     is_unstopped: bool,
 }
 
@@ -56,24 +56,24 @@ impl<R: Runtime> Deref for Recorder<R> {
 /// A thread that the runtime knows.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Who it is.
+    /// The thread's name and id.
     pub name: ThreadName,
     /// The runtime's own structure of it, not 0.
     pub managed: u64,
     /// Where its stack ends, 0 if that is not known.
     pub stack_high: u64,
-    /// Whether it starts just now; it is the calling thread then.
+    /// Whether it is just starting; it is the calling thread then.
     pub starts: bool,
 }
 
-/// Nothing is being recorded in a process that is called so.
+/// The message for a process without a recording; `process` is its name.
 #[must_use]
 pub fn not_recording(process: &str) -> String {
     format!("nothing is being recorded in this {process}; use 'dwell start' or 'dwell record'")
 }
 
 impl<R: Runtime> Recorder<R> {
-    /// One that records nothing yet.
+    /// A recorder without a recording.
     #[must_use]
     pub fn new(runtime: R, source: Source) -> Recorder<R> {
         source.engine.set_context(dwell_context_hook);
@@ -101,10 +101,10 @@ impl<R: Runtime> Recorder<R> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a recording, asked for by `text`. `begin` makes the runtime report its threads, shows
-    /// those that there are ([`Recorder::saw`]), and looks for all others
-    /// ([`Recorder::find_threads`]). It is called when nothing can fail any more: after an error
-    /// all is as before, also a file of that name.
+    /// Begins a recording, requested by `text`. `begin` makes the runtime report its threads,
+    /// shows the present ones ([`Recorder::saw`]), and finds all others
+    /// ([`Recorder::find_threads`]). It is called when no step can fail any more. After an error
+    /// all is unchanged, also a file of that name.
     ///
     /// # Errors
     /// One line for the user.
@@ -137,7 +137,7 @@ impl<R: Runtime> Recorder<R> {
         if !options.lock_interval.is_zero() && !R::TELLS_WAITS {
             let process = R::PROCESS;
             return Err(format!(
-                "lock: waits for locks of a {process} are not told; leave it out"
+                "lock: waits for locks of a {process} cannot be recorded; leave it out"
             ));
         }
         check_freeze(options)?;
@@ -183,7 +183,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Ends the recording. `end` makes the runtime report its threads no longer.
+    /// Ends the recording. `end` stops the runtime's reports of threads.
     ///
     /// # Errors
     /// One line for the user.
@@ -191,7 +191,7 @@ impl<R: Runtime> Recorder<R> {
         let mut slot = self.session();
         let Some(session) = slot.take() else {
             let mut last = self.last();
-            // Who stops a recording need not know that it ended a moment ago.
+            // A `stop` need not know that the recording ended a moment ago.
             return match std::mem::take(&mut last.is_unstopped) {
                 true => Ok(last.status.clone().unwrap_or_default()),
                 false => Err(not_recording(R::PROCESS)),
@@ -201,12 +201,12 @@ impl<R: Runtime> Recorder<R> {
         if in_time {
             Ok(status)
         } else {
-            Err("the rest was not written within 10 s".into())
+            Err("the remaining data was not written within 10 s".into())
         }
     }
 
-    /// As [`Recorder::stop`] for a recording that has ended by itself, if there is one, on behalf
-    /// of nobody: a `stop` after it is answered as well.
+    /// Like [`Recorder::stop`] for a recording that has reached a limit, if there is one, without
+    /// a command. A later `stop` is answered as well.
     pub fn take_leave(&self, end: impl FnOnce()) {
         let mut slot = self.session();
         if let Some(session) = slot.take_if(|session| session.is_over()) {
@@ -215,7 +215,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Ends the recording, if it has not ended by itself, and the reports of the runtime.
+    /// Ends the recording, if it has not reached a limit, and the reports of the runtime.
     fn over(&self, mut session: Session<R>, end: impl FnOnce()) -> (bool, String) {
         let in_time = session.stop();
         let status = session.status("stopped");
@@ -238,8 +238,8 @@ impl<R: Runtime> Recorder<R> {
         self.session().as_ref().is_some_and(|it| !it.is_over())
     }
 
-    /// Whether a recording has ended by itself, and [`Recorder::stop`] is still to be called for
-    /// it. Does not wait: false while a command is carried out.
+    /// Whether a recording has reached a limit, and [`Recorder::stop`] is still to be called for
+    /// it. Does not wait: returns false while a command is carried out.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let session = self.session.try_lock();
@@ -254,16 +254,16 @@ impl<R: Runtime> Recorder<R> {
         running.map(Session::running)
     }
 
-    /// Renews the lease of the recording that runs, if it has one.
+    /// Renews the lease of the running recording, if it has one.
     pub fn renew(&self) {
         if let Some(session) = &*self.session() {
             session.renew();
         }
     }
 
-    /// Lets the recording that runs record other events, asked for by `text`. The runtime tells
-    /// none any more of what is switched off, and none yet of what is switched on: the file's
-    /// chunks divide before and after.
+    /// Changes the events of the running recording, requested by `text`. When this returns, the
+    /// runtime reports no event that is switched off, and none yet that is switched on. The file's
+    /// chunks separate before and after.
     ///
     /// # Errors
     /// One line for the user.
@@ -276,7 +276,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Makes what was recorded so far readable.
+    /// Makes the recording so far readable.
     ///
     /// # Errors
     /// One line for the user.
@@ -289,7 +289,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// What is going on, or what was recorded last.
+    /// State of the running recording, or of the last one.
     #[must_use]
     pub fn status(&self) -> String {
         match &*self.session() {
@@ -302,7 +302,7 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// The process ends: what was recorded is written.
+    /// The process ends: writes the recording.
     pub fn finish(&self) {
         let session = self.session().take();
         if let Some(mut session) = session {
@@ -310,12 +310,12 @@ impl<R: Runtime> Recorder<R> {
         }
     }
 
-    /// Finds the threads that nobody reports.
+    /// Finds the threads that the runtime does not report.
     pub fn find_threads(&'static self) {
         Census::new(&self.state, true).find(self.engine);
     }
 
-    /// Nothing of ours runs until the next start.
+    /// Until the next start, no code of ours runs for these threads.
     fn forget_threads(&self) {
         self.registry.clear(|record| {
             record.set_managed_thread(0);
@@ -352,8 +352,9 @@ impl<R: Runtime> Recorder<R> {
                 Some(record)
             },
             |record| {
-                // Found before as a thread of no language. Last what makes it a managed thread: who
-                // looks just now must not take it for one without a name and an id.
+                // The census found it before as a native thread. Its managed structure is set
+                // last: a thread that samples it just now must not see a managed thread without
+                // name and id.
                 self.threads.set(record.user(), name.clone());
                 record.set_managed_id(id);
                 record.set_managed_thread(*managed);
@@ -361,7 +362,7 @@ impl<R: Runtime> Recorder<R> {
         );
     }
 
-    /// The calling thread ends as one of the runtime's.
+    /// The calling thread ends as a managed one.
     pub fn own_thread_ends(&self) {
         let tid = process::own_tid();
         if let Some(record) = self.registry.detach(tid) {
@@ -375,7 +376,8 @@ impl<R: Runtime> Recorder<R> {
         if let Some(name) = self.runtime.renamed(record, &mut 0) {
             self.threads.rename(record.user(), &name);
         }
-        // From here on the thread is out of reach; what it still uses is reported without a stack.
+        // From here on the thread cannot be sampled; CPU time that it still uses is reported
+        // without a stack.
         let sampled_to = self.engine.sample_here(record, Reason::ThreadEnd);
         let now_ns = process::own_cpu().as_nanos() as u64;
         self.registry.end(tid, now_ns, sampled_to);
@@ -384,7 +386,7 @@ impl<R: Runtime> Recorder<R> {
         self.engine.end(record);
     }
 
-    /// A pause of the collector begins. Code and methods may be gone after it: the samples taken in
+    /// A pause of the collector begins. Code and methods may be freed in it: the samples taken in
     /// them are walked now.
     pub fn pause_begins(&self) {
         self.stretches.pauses.begin(process::monotonic_ns());
@@ -401,7 +403,7 @@ impl<R: Runtime> Recorder<R> {
     }
 }
 
-/// The engine is made once per process; another one than it was made with cannot be had later.
+/// The engine is made once per process. A later recording cannot have another one.
 fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<(), String> {
     let is_timer = made == EngineKind::Timer;
     match asked {
@@ -415,8 +417,7 @@ fn check_engine(made: EngineKind, asked: EngineChoice, process: &str) -> Result<
     }
 }
 
-/// Walks are written into a folder that is there, as recordings are: none is made where a path is
-/// misspelt.
+/// Walks are written into an existing folder, as recordings are: none is made for a misspelt path.
 fn check_freeze(options: &Options) -> Result<(), String> {
     let Some(dir) = &options.freeze else {
         return Ok(());

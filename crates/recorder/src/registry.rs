@@ -1,5 +1,5 @@
-//! The live threads by kernel id, so that a thread is registered once whoever sees it first; and
-//! how much CPU time was used where it could be sampled.
+//! The live threads by kernel id, so that each thread is registered only once, by the first part
+//! that finds it. Also the CPU time that could be sampled.
 
 use dwell_signal::ThreadRecord;
 use dwell_signal::sys::cpu_ns_of;
@@ -22,12 +22,12 @@ struct Inner {
     by_tid: HashMap<i32, Entry>,
     /// CPU time, within the sampled part of their lives, of threads that have ended.
     ended_ns: u64,
-    /// Threads that ended as managed ones, with their CPU time: some go on as native ones, and may
-    /// come back (the first one may, to end the process).
+    /// Threads that ended as managed ones, with their CPU time. Some continue as native ones, and
+    /// may come back (the first one may, to end the process).
     left: HashMap<i32, u64>,
     /// When the recording began, if one runs.
     began: Option<Instant>,
-    /// Places of records that began or ended since somebody looked, if somebody does.
+    /// Places of records that began or ended since the last read, if they are noted.
     changed: Option<Vec<u32>>,
 }
 
@@ -38,9 +38,10 @@ impl Inner {
         }
     }
 
-    /// Whether a thread that has used `cpu_ns` may be younger than the recording. A list of threads
-    /// may lack one that lives, if others end while the kernel makes it (`next_tid` in
-    /// fs/proc/base.c): found later it looks newborn, and all its life would be the next sample's.
+    /// Whether a thread that has used `cpu_ns` may be younger than the recording. A list of
+    /// threads may lack a live one if others end while the kernel makes it (`next_tid` in
+    /// fs/proc/base.c). Found later, such a thread looks newborn, and its whole life would be the
+    /// weight of its next sample.
     fn can_be_born_since(&self, cpu_ns: u64) -> bool {
         self.began
             .is_some_and(|began| u128::from(cpu_ns) <= began.elapsed().as_nanos())
@@ -48,8 +49,8 @@ impl Inner {
 }
 
 impl Entry {
-    /// CPU time that the samples of a thread stand for. Once it is gone without a word, that is all
-    /// that can be said: how much it used after the last look at its clock, nobody knows.
+    /// CPU time that the samples of a thread stand for. If the thread has exited without notice,
+    /// no more can be known: the time it used after its clock was last read is lost.
     fn sampled_ns(&self) -> u64 {
         self.record.weight_ns()
     }
@@ -61,21 +62,21 @@ pub struct Registry(Mutex<Inner>);
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The data is consistent after every statement, so a panic elsewhere spoils nothing.
+        // The data is consistent after every statement, so a panic elsewhere does no harm.
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Registers a thread unless it is registered. One `born` since the recording began is sampled
-    /// from its first instruction on, unless it is a managed thread that has just left.
+    /// Registers a thread unless it is registered. A thread `born` since the recording began is
+    /// sampled from its first instruction on, unless it is a managed thread that has just left.
     pub fn add_if_new(&self, tid: i32, born: bool, register: impl FnOnce(bool) -> Option<Record>) {
         let mut inner = self.lock();
         if inner.by_tid.contains_key(&tid) {
             return;
         }
         let now_ns = cpu_ns_of(tid).unwrap_or(0);
-        // A reused id belongs to a thread that has used less.
+        // A reused id: the new thread has used less.
         let has_left = inner
             .left
             .get(&tid)
@@ -93,8 +94,9 @@ impl Registry {
         }
     }
 
-    /// Registers a thread, or shows the record it already has to `known`. One that `starts` just
-    /// now is a newborn, and sampled from its first instruction on, unless it was here before.
+    /// Registers a thread, or shows the record it already has to `known`. A thread that `starts`
+    /// just now is a newborn, and is sampled from its first instruction on, unless it is already
+    /// known.
     pub fn add_or_update(
         &self,
         tid: i32,
@@ -111,7 +113,7 @@ impl Registry {
             }
             _ => {
                 let now_ns = cpu_ns_of(tid).unwrap_or(0);
-                // A reused id belongs to a thread that has used less.
+                // A reused id: the new thread has used less.
                 let is_back = inner
                     .left
                     .remove(&tid)
@@ -131,9 +133,9 @@ impl Registry {
         }
     }
 
-    /// A managed thread ends as one. Gives back its record if the kernel's thread has come back
-    /// from that before: then it is sampled on as a native thread. To open its event anew each time
-    /// costs more than what such threads mostly do between two calls.
+    /// A managed thread ends as such. Returns its record if the kernel's thread has come back from
+    /// that before. Then it is sampled as a native thread. Opening its event again each time costs
+    /// more than such threads mostly do between two calls.
     pub fn detach(&self, tid: i32) -> Option<Record> {
         let mut inner = self.lock();
         let record = inner
@@ -151,15 +153,15 @@ impl Registry {
         self.lock().by_tid.get(&tid).map(|entry| entry.record)
     }
 
-    /// The record of a thread of which `is_it` holds, of so many that are asked at most.
+    /// The record of a thread for which `is_it` holds; asks at most `most` threads.
     pub fn find(&self, most: usize, is_it: impl Fn(&ThreadRecord) -> bool) -> Option<Record> {
         let inner = self.lock();
         let mut records = inner.by_tid.values().take(most).map(|entry| entry.record);
         records.find(|record| is_it(record))
     }
 
-    /// Takes out a thread that ends, having used `cpu_ns`, of which its samples stand for what was
-    /// used up to `sampled_to`, or for nothing.
+    /// Removes a thread that ends after `cpu_ns` of CPU time. Its samples stand for the time used
+    /// up to `sampled_to`, or for no time.
     pub fn end(&self, tid: i32, cpu_ns: u64, sampled_to: Option<u64>) -> Option<Record> {
         let mut inner = self.lock();
         let entry = inner.by_tid.remove(&tid)?;
@@ -169,13 +171,13 @@ impl Registry {
         Some(entry.record)
     }
 
-    /// Forgets those that left and are really gone.
+    /// Forgets threads that have left and no longer exist.
     pub fn forget_left(&self, exists: impl Fn(i32) -> bool) {
         self.lock().left.retain(|tid, _| exists(*tid));
     }
 
-    /// Forgets a thread that is gone without a word, if `record` is still its record. So much CPU
-    /// time that it owed, in ns, is told beside its samples.
+    /// Forgets a thread that exited without notice, if `record` is still its record. Its CPU-time
+    /// debt of `owed_ns` is reported in addition to its samples.
     pub fn forget(&self, tid: i32, record: &ThreadRecord, owed_ns: u64) {
         let mut inner = self.lock();
         if inner
@@ -189,7 +191,7 @@ impl Registry {
         }
     }
 
-    /// Begins to count for a recording: what was used so far was not sampled.
+    /// Starts counting for a recording: CPU time used so far was not sampled.
     pub fn rebase(&self) {
         let mut inner = self.lock();
         inner.ended_ns = 0;
@@ -199,7 +201,7 @@ impl Registry {
         }
     }
 
-    /// Begins to note which threads come and go; those that are there are noted first.
+    /// Starts noting which threads begin and end; the present ones are noted first.
     pub fn watch(&self) {
         let mut inner = self.lock();
         let all = inner.by_tid.values().map(|entry| entry.record.index());
@@ -211,7 +213,7 @@ impl Registry {
         self.lock().changed = None;
     }
 
-    /// Takes the places of records that began or ended since this was asked last.
+    /// Takes the places of records that began or ended since the last call.
     #[must_use]
     pub fn take_changed(&self) -> Vec<u32> {
         let mut inner = self.lock();
@@ -228,7 +230,7 @@ impl Registry {
         self.lock().by_tid.len()
     }
 
-    /// Whether there are none.
+    /// Whether the registry is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -248,8 +250,8 @@ impl Registry {
         sum
     }
 
-    /// The same at the end of sampling. `end` ends it, and shows each thread with its CPU time up
-    /// to which it was sampled; no thread comes or goes meanwhile.
+    /// The same at the end of sampling. `end` ends sampling, and shows each thread with its CPU
+    /// time up to which it was sampled. No thread begins or ends during this call.
     pub fn sampled_cpu_ns_to(&self, end: impl FnOnce(&mut dyn FnMut(&ThreadRecord, u64))) -> u64 {
         let inner = self.lock();
         let mut sampled_to = HashMap::with_capacity(inner.by_tid.len());

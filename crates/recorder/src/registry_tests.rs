@@ -1,4 +1,5 @@
-//! Who counts as born since the recording began, and how much of the dead was sampled.
+//! Which threads count as born since the recording began, and how much CPU time of ended threads
+//! was sampled.
 
 use super::*;
 use crate::sys::process;
@@ -14,7 +15,7 @@ fn burn(time: Duration) {
     }
 }
 
-/// What the registry makes of the calling thread, found by a look at all threads.
+/// Whether the registry takes the calling thread for a newborn one, when the census finds it.
 fn is_newborn(registry: &Registry) -> bool {
     let mut found = None;
     registry.add_if_new(process::own_tid(), true, |newborn| {
@@ -25,7 +26,7 @@ fn is_newborn(registry: &Registry) -> bool {
 }
 
 #[test]
-fn a_thread_that_used_more_than_the_recording_lasts_was_there_before() {
+fn thread_older_than_recording_is_not_newborn() {
     let registry = Registry::default();
     burn(Duration::from_millis(300));
     registry.rebase();
@@ -35,9 +36,10 @@ fn a_thread_that_used_more_than_the_recording_lasts_was_there_before() {
     });
 }
 
-/// Else the process's clock would show their time as used by nobody, and it were there twice.
+/// Otherwise their time would be counted twice: the process's clock would show it as used by no
+/// thread.
 #[test]
-fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
+fn threads_ended_without_notice_count_their_samples() {
     let alone = alone();
     let engine = alone.engine();
     let registry = Registry::default();
@@ -55,12 +57,12 @@ fn threads_that_end_without_a_word_count_as_much_as_their_samples() {
     let mut weight_ns = 0;
     engine.drain(|slot| weight_ns += slot.weight_ns());
     assert!(weight_ns > 100_000_000, "{weight_ns} ns were sampled");
-    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not buried yet");
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "not retired yet");
     engine.tend();
     engine.drain(|_| ());
-    let buried = engine.reap(|record| registry.forget(tid, record, 0));
-    assert_eq!(buried, 1);
-    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "buried");
+    let retired = engine.reap(|record| registry.forget(tid, record, 0));
+    assert_eq!(retired, 1);
+    assert_eq!(registry.sampled_cpu_ns(), weight_ns, "retired");
     engine.stop();
 }
 

@@ -1,14 +1,14 @@
-//! Answers to commands: a file whose first line is `ok` or `error`, for the attaching tool; a line
-//! on standard error for who started the process with the agent.
+//! Answers to commands: a file whose first line is `ok` or `error`, for the attaching tool. A
+//! process that was started with the agent prints a line on standard error.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Writes the reply to `path`. A symbolic link is refused: the directory may be anybody's.
+/// Writes the reply to `path`. A symbolic link is refused: other users may write to the directory.
 ///
 /// # Errors
-/// Whatever opening or writing answers.
+/// Any error of opening or writing.
 pub fn write(path: &str, outcome: &Result<String, String>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options

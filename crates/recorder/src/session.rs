@@ -32,17 +32,17 @@ pub struct Session<R: Runtime> {
     began_ns: u64,
 }
 
-/// The drainer has this long to write the rest.
+/// The drainer has this long to write the remaining samples.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a recording goes.
+/// The path of a recording.
 #[must_use]
 pub fn target_path(options: &Options) -> PathBuf {
     let file = expand(&options.file, std::process::id(), &process::timestamp());
     PathBuf::from(file)
 }
 
-/// What a drainer works with.
+/// A drainer's parts.
 struct Work<R: Runtime> {
     setup: Arc<Setup<R>>,
     orders: Arc<Orders>,
@@ -54,7 +54,7 @@ impl<R: Runtime> Work<R> {
     /// Drains until the recording ends.
     fn run(self) {
         let end_helpers = || self.helpers.end(&self.setup);
-        // A panic here is a bug of ours; it must end the recording, never the process.
+        // A panic here is a bug of ours. It must end the recording, never the process.
         let work = std::panic::AssertUnwindSafe(|| {
             let inbox = Inbox {
                 orders: &self.orders,
@@ -77,7 +77,7 @@ impl<R: Runtime> Work<R> {
 /// A drainer that waits for its work.
 type Waiting<R> = (SyncSender<Work<R>>, JoinHandle<()>);
 
-/// What of a beginning can fail. Its drainer is there afterwards, and its file is empty.
+/// The steps of a beginning that can fail. Afterwards its drainer exists, and its file is empty.
 fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, String> {
     let waiting = drainer().map_err(|e| format!("cannot start the drainer thread: {e}"))?;
     let mut file = setup.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,8 @@ fn prepare<R: Runtime>(setup: &Setup<R>, path: &Path) -> Result<Waiting<R>, Stri
     Ok(waiting)
 }
 
-/// Starts the drainer's thread, which waits until it is given its work or nobody can give it any.
+/// Starts the drainer's thread. It waits for its work, or for the end of the thread that could
+/// send it.
 fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
     #[cfg(test)]
     crate::testing::may_fail(crate::testing::Step::Thread)?;
@@ -105,16 +106,17 @@ fn drainer<R: Runtime>() -> io::Result<Waiting<R>> {
             work.run();
         }
     })?;
-    // It has its name then, by which a look at all threads knows it.
+    // It has its name by then, by which the census recognises it.
     let _ = is_ready.recv();
     Ok((give, thread))
 }
 
 impl<R: Runtime> Session<R> {
-    /// Begins a recording: what can fail first, then `begin`, then the signals and the drainer.
+    /// Begins a recording: first the steps that can fail, then `begin`, then the signals and the
+    /// drainer.
     ///
     /// # Errors
-    /// One line for the user; nothing has begun then.
+    /// One line for the user; the recording has not begun then.
     pub fn start(
         mut setup: Setup<R>,
         path: PathBuf,
@@ -139,8 +141,8 @@ impl<R: Runtime> Session<R> {
         let began_ns = process::monotonic_ns();
         let progress = Arc::new(Progress::until(Limits::of(&setup.options, began_ns)));
         let helpers = Arc::new(Helpers::none());
-        // Here and not on the drainer's thread, which has tables to make first: a request that ends
-        // as soon as the start is answered counts.
+        // Here and not on the drainer's thread, which first has to make tables. So a request that
+        // ends as soon as the start is answered counts.
         crate::context::set_recording(true);
         if !R::WALKS_COPIES {
             let depth = u32::try_from(setup.options.depth).unwrap_or(u32::MAX);
@@ -177,24 +179,25 @@ impl<R: Runtime> Session<R> {
         &self.path
     }
 
-    /// Whether it has ended by itself, or its drainer has failed: its file is as it stays.
+    /// Whether it has reached a limit, or its drainer has failed: its file does not change any
+    /// more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.orders.is_over()
     }
 
-    /// The command that asked for it is still there.
+    /// The command that asked for it still runs.
     pub fn renew(&self) {
         self.progress.limits.renew();
     }
 
-    /// Makes everything so far readable; false if that took too long.
+    /// Makes the recording so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
         self.orders.give(Order::FLUSH, STOP_TIMEOUT)
     }
 
-    /// What it records, and with what it was begun.
+    /// Its present events, and the options at its start.
     #[must_use]
     pub fn running(&self) -> Running {
         Running {
@@ -204,16 +207,16 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Records other events from now on, asked for by `text`, in a new chunk; false if what came
-    /// before could not be written in time.
+    /// Records other events from now on, requested by `text`, in a new chunk; false if earlier
+    /// data could not be written in time.
     #[must_use]
     pub fn change(&self, events: Events, text: &str) -> bool {
         (self.setup.switched).set(events, text, process::monotonic_ns());
         self.orders.give(Order::RENEW, STOP_TIMEOUT)
     }
 
-    /// Lets the drainer look at the samples taken so far at once: a collection begins. Waits for it
-    /// only where collections have cost samples; see [`Patience`].
+    /// Makes the drainer drain the samples so far at once: a collection begins. Waits for it only
+    /// if collections have cost samples; see [`Patience`].
     pub fn hurry(&self) {
         let now_ns = process::monotonic_ns();
         let patience = &self.progress.patience;
@@ -224,11 +227,11 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Ends the recording; false if the rest could not be written in time.
+    /// Ends the recording; false if the remaining samples could not be written in time.
     pub fn stop(&mut self) -> bool {
-        // Before the drainer, which takes the rest.
+        // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
-        // The drainer may come to it late; what is sampled until then would make it later still.
+        // The drainer may handle this late; further samples would make it later still.
         self.setup.end_sampling();
         let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, STOP_TIMEOUT);
         if in_time && let Some(drainer) = self.drainer.take() {
@@ -279,7 +282,8 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// Of whom and how often the kernel took samples, and no signal, where that was asked for.
+    /// The number of threads and samples that the kernel took without a signal, where that was
+    /// requested.
     fn unsignalled(&self, samples: u64, before: &CounterSnapshot) -> String {
         if self.setup.options.engine != EngineChoice::Kernel {
             return String::new();
@@ -297,7 +301,8 @@ impl<R: Runtime> Session<R> {
         text
     }
 
-    /// How many threads no signal reaches, and how many `samples` the kernel has copied instead.
+    /// Number of threads that no signal reaches, and the `samples` that the kernel has copied
+    /// instead.
     fn unreachable(&self, samples: u64) -> String {
         let (mut blocked, mut queue_full) = (0, 0);
         for record in self.setup.engine.live_records() {
@@ -317,7 +322,8 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// How many threads are switched so often that they have timers for their perf events.
+    /// Number of threads that have timers instead of their perf events because they are switched
+    /// often.
     fn timers(&self) -> String {
         let engine = self.setup.engine;
         let has_timer = |record: &&ThreadRecord| engine.has_timer(record);
@@ -327,7 +333,7 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// What the recording costs, as `key=value` lines.
+    /// The cost of the recording, as `key=value` lines.
     fn own_cost(&self) -> String {
         let (now, before) = (self.setup.engine.counters(), self.setup.counters_at_start);
         let handler = histogram::since(&now.handler_ns, &before.handler_ns);
@@ -361,7 +367,7 @@ impl<R: Runtime> Session<R> {
 }
 
 impl<R: Runtime> Session<R> {
-    /// What was allocated, as `key=value` lines; none if that was never sampled.
+    /// Allocation sums, as `key=value` lines; empty if allocations were never sampled.
     fn allocations(&self) -> String {
         let state = self.setup.switched.get();
         if !state.alloc.was_on() {
@@ -382,7 +388,7 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// What is followed, as `key=value` lines; none if nothing is.
+    /// Followed objects, as `key=value` lines; empty if no object is followed.
     fn alive(&self) -> String {
         let interval = self.setup.switched.events().alive_bytes;
         match self.setup.recorder.alive.get() {
@@ -398,7 +404,7 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Waits for monitors, as `key=value` lines; none if these were never told.
+    /// Waits for monitors, as `key=value` lines; empty if the runtime never reported them.
     fn waits(&self) -> String {
         let asked = self.setup.switched.get().lock.interval;
         if asked == 0 {
@@ -421,7 +427,7 @@ impl<R: Runtime> Session<R> {
         )
     }
 
-    /// What the wall-clock sampler does, as `key=value` lines; none if there is none.
+    /// State of the wall-clock sampler, as `key=value` lines; empty without one.
     fn wall(&self) -> String {
         let sum = self.progress.ticks();
         if sum.ticks == 0 {
@@ -445,7 +451,7 @@ impl<R: Runtime> Session<R> {
     }
 }
 
-/// Why samples are missing or other than asked for, as `key=value` lines: causes that there were.
+/// Why samples are missing or not as requested, as `key=value` lines of the causes seen.
 fn dropped(count: impl Fn(Cause) -> u64) -> String {
     let all = DROPS.iter().map(|(name, cause)| (name, count(*cause)));
     let lines = all.filter(|(_, dropped)| *dropped > 0);

@@ -1,11 +1,11 @@
-//! Where signals of CPU time come from: chosen once per process.
+//! The source of CPU-time signals: chosen once per process.
 
 use crate::options::EngineChoice;
 use crate::sys::allocator;
 use dwell_host::small_files;
 use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
 
-/// The sampling engine, and why it is this one.
+/// The sampling engine, and why it was chosen.
 #[derive(Clone)]
 pub struct Source {
     /// The engine.
@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Makes the engine that is asked for, or the best there is.
+    /// Makes the requested engine, or the best available one.
     ///
     /// # Errors
     /// One line for the user.
@@ -23,9 +23,10 @@ impl Source {
         Source::make(choice, &Config::default())
     }
 
-    /// The same, with handlers that run on the stack that a thread is on: for a runtime that takes
-    /// a thread on its alternate stack for one that must not be stopped. `blocked` are signals (the
-    /// kernel's set) that wait meanwhile: of handlers of the runtime's that ours calls itself.
+    /// The same, with handlers that run on the thread's current stack. It is for a runtime that
+    /// treats a thread on its alternate stack as one that must not be stopped. `blocked` are
+    /// signals (the kernel's set) that wait during the handler: those of the runtime's handlers
+    /// that ours calls itself.
     ///
     /// # Errors
     /// One line for the user.
@@ -48,7 +49,7 @@ impl Source {
             engine: kind,
             ..*config
         };
-        // One that failed after this has left the engine behind.
+        // An engine that failed after this step has been left behind.
         let engine = match Engine::get() {
             Some(engine) => engine,
             None => dwell_signal::init(&config).map_err(|e| e.to_string())?,

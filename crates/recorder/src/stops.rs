@@ -1,10 +1,10 @@
-//! Stops of all threads, as who watches them hands them to the drainer. Bounded: of
-//! many short ones in a second only sums are kept.
+//! Stops of all threads, from the watching thread to the drainer. Bounded: only sums are kept of
+//! many short stops in a second.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Single stops kept between two flushes at most, of those that are short.
+/// Maximum number of short single stops kept between two flushes.
 const SHORT_MAX: usize = 100;
 /// And of the others.
 const LONG_MAX: usize = 2000;
@@ -16,13 +16,13 @@ pub const SHORT_NS: u64 = 1_000_000;
 pub struct LateThread {
     /// Its key.
     pub thread: u64,
-    /// What it did.
+    /// Its activity.
     pub state: &'static str,
     /// When it arrived.
     pub until_ns: u64,
     /// Its part of the time.
     pub held_ns: u64,
-    /// Whether it was asked for its stack.
+    /// Whether its stack was requested.
     pub asked: bool,
 }
 
@@ -31,9 +31,9 @@ pub struct LateThread {
 pub struct Stop {
     /// Its number.
     pub id: u64,
-    /// What for.
+    /// The operation that it is for.
     pub operation: String,
-    /// When it was asked for.
+    /// When it was requested.
     pub began_ns: u64,
     /// Until all had arrived.
     pub reaching_ns: u64,
@@ -41,11 +41,11 @@ pub struct Stop {
     pub operation_ns: u64,
     /// Managed threads.
     pub threads: u64,
-    /// Of these, threads that ran.
+    /// Threads among them that ran.
     pub running: u64,
     /// Threads seen to be late.
     pub late: u64,
-    /// Those of them that held the others up longest.
+    /// The threads that delayed the others longest.
     pub named: Vec<LateThread>,
     /// How many it stands for.
     pub count: u64,
@@ -54,7 +54,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// When the threads went on; of several, how long they stood still in all, from the first on.
+    /// When the threads continued; for several stops, their total duration, starting with the
+    /// first.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.reaching_ns.saturating_add(self.operation_ns)
@@ -67,7 +68,7 @@ pub struct Shelf {
     kept: Mutex<Kept>,
     /// CPU time of the watcher so far.
     cpu_ns: AtomicU64,
-    /// When the stop was asked for that late threads are asked about; 0: there is none.
+    /// When the stop began whose late threads are sampled; 0: no such stop.
     open_ns: AtomicU64,
     is_stopped: AtomicBool,
 }
@@ -80,7 +81,7 @@ struct Kept {
 }
 
 impl Shelf {
-    /// The watcher has used so much CPU time.
+    /// Sets the CPU time that the watcher has used.
     pub fn set_cpu_ns(&self, cpu_ns: u64) {
         self.cpu_ns.store(cpu_ns, Ordering::Relaxed);
     }
@@ -91,23 +92,24 @@ impl Shelf {
         self.cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// A stop that was asked for then will come, however long that takes; or none will.
+    /// Announces a stop that was requested at this time and is still to come, however long that
+    /// takes; `None`: no stop.
     pub fn set_open(&self, began_ns: Option<u64>) {
         self.open_ns.store(began_ns.unwrap_or(0), Ordering::SeqCst);
     }
 
-    /// When a stop was asked for that is still to come.
+    /// When a stop was requested that is still to come.
     #[must_use]
     pub fn open_ns(&self) -> Option<u64> {
         Some(self.open_ns.load(Ordering::SeqCst)).filter(|began_ns| *began_ns != 0)
     }
 
-    /// All threads stand still just now, or are to; or they run.
+    /// All threads stand still now, or are to; or they run.
     pub fn set_stopped(&self, is_stopped: bool) {
         self.is_stopped.store(is_stopped, Ordering::Relaxed);
     }
 
-    /// Whether they do, as far as that is watched.
+    /// Whether they stand still, as far as that is watched.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
@@ -140,7 +142,7 @@ impl Shelf {
         }
     }
 
-    /// All of them: the single ones in their order, then sums.
+    /// All stops: the single ones in their order, then sums.
     #[must_use]
     pub fn take(&self) -> Vec<Stop> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_ones_are_summed_up_and_none_is_lost() {
+    fn many_short_stops_are_summed_without_loss() {
         let shelf = Shelf::default();
         for id in 0..1000 {
             let name = if id % 2 == 0 { "A" } else { "B" };

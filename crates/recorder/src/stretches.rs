@@ -1,11 +1,11 @@
-//! Stretches of time that the runtime reports by itself, on threads of its own: the drainer writes
-//! those that have ended with each flush. These are pauses of the garbage collector, reported while
-//! all threads stand still.
+//! Stretches of time that the runtime reports on threads of its own. The drainer writes those that
+//! have ended with each flush. These are pauses of the garbage collector, reported while all
+//! threads stand still.
 
 use dwell_jfr::writer::{ChunkWriter, Event};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Pauses kept between two flushes at most; more than one a millisecond are not to be had.
+/// Maximum number of pauses kept between two flushes; more than one in a millisecond do not occur.
 const PAUSES_MAX: usize = 2048;
 
 /// All kinds of them.
@@ -16,12 +16,12 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// Forgets all of before a recording. For the drainer only.
+    /// Forgets all stretches before a recording. For the drainer only.
     pub fn forget(&self) {
         self.pauses.forget();
     }
 
-    /// Writes those that have ended. For the drainer only.
+    /// Writes the stretches that have ended. For the drainer only.
     pub fn write(&self, chunk: &mut ChunkWriter) {
         for pause in self.pauses.take() {
             chunk.event(&Event::GcPause {
@@ -41,11 +41,11 @@ pub struct Pause {
     pub ended_ns: u64,
 }
 
-/// Pauses since the last flush: a ring that the runtime writes and the drainer reads, neither of
-/// which ever waits for the other.
+/// Pauses since the last flush: a ring that the runtime writes and the drainer reads. Neither
+/// waits for the other.
 #[derive(Debug)]
 pub struct Pauses {
-    /// When the one that lasts began; 0: none does.
+    /// When the current one began; 0: none lasts.
     open_ns: AtomicU64,
     ring: Box<[[AtomicU64; 2]]>,
     /// How many were written, and read, ever.
@@ -66,8 +66,8 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Forgets all of before a recording: also one that lasts, whose end may never be told. For the
-    /// drainer only.
+    /// Forgets all stretches from before a recording, also one that lasts, whose end may never be
+    /// reported. For the drainer only.
     pub fn forget(&self) {
         self.open_ns.store(0, Ordering::Relaxed);
         let written = self.written.load(Ordering::Acquire);
@@ -79,7 +79,8 @@ impl Pauses {
         self.open_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// It is over. One whose begin was not seen is not told, nor what finds no room.
+    /// Ends the current pause. A pause without a known begin is not recorded, nor one without
+    /// room.
     pub fn end(&self, now_ns: u64) {
         let began_ns = self.open_ns.swap(0, Ordering::Relaxed);
         let written = self.written.load(Ordering::Relaxed);
@@ -93,13 +94,13 @@ impl Pauses {
         }
     }
 
-    /// How many have ended since the process began, those of before a recording included.
+    /// How many have ended since the process began, including those before a recording.
     #[must_use]
     pub fn ended(&self) -> u32 {
         self.written.load(Ordering::Relaxed) as u32
     }
 
-    /// Those that have ended, in their order. For the drainer only.
+    /// The pauses that have ended, in their order. For the drainer only.
     #[must_use]
     pub fn take(&self) -> Vec<Pause> {
         let (read, written) = (
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_knows_nothing_of_what_was_before() {
+    fn pauses_before_recording_are_forgotten() {
         let pauses = Pauses::default();
         pauses.begin(1);
         pauses.end(2);
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_left_out() {
+    fn pauses_beyond_capacity_are_dropped() {
         let pauses = Pauses::default();
         for i in 1..=PAUSES_MAX as u64 + 5 {
             pauses.begin(i);

@@ -1,12 +1,13 @@
-//! What a recording records at the moment, shared by who changes it and who writes it down.
+//! The present events of a recording, shared by the commands that change them and the drainer that
+//! writes them.
 
 use crate::chosen::Events;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Some of what is recorded: since when, and for how long.
+/// One of the events: since when it is recorded, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// The interval, in its own unit: that of last time, if it is off; 0: it was never on.
+    /// The interval, in its own unit. If it is off, the last one; 0: it was never on.
     pub interval: u64,
     /// Since when it is on, on the monotonic clock; 0: it is off.
     since_ns: u64,
@@ -36,13 +37,13 @@ impl Stretch {
         self.interval != 0
     }
 
-    /// For how long it was on up to now, in nanoseconds.
+    /// How long it has been on up to now in total, in nanoseconds.
     #[must_use]
     pub fn on_ns(&self, now_ns: u64) -> u64 {
         self.before_ns + self.present_ns(now_ns)
     }
 
-    /// For how long it has been on without a break, in nanoseconds; 0: it is off.
+    /// How long it has been on without a break, in nanoseconds; 0: it is off.
     #[must_use]
     pub fn present_ns(&self, now_ns: u64) -> u64 {
         match self.since_ns {
@@ -52,18 +53,18 @@ impl Stretch {
     }
 }
 
-/// What is recorded now, and what was.
+/// The present events, and the earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
-    /// What is recorded now.
+    /// The present events.
     pub events: Events,
     /// Allocations, by their interval in bytes.
     pub alloc: Stretch,
-    /// Objects that are followed, by their interval in bytes.
+    /// Followed objects, by their interval in bytes.
     pub alive: Stretch,
     /// Waits for monitors, by their interval in nanoseconds.
     pub lock: Stretch,
-    /// What was asked for, in words, one change after the other.
+    /// The requests, in words, one after the other.
     pub text: String,
 }
 
@@ -75,7 +76,7 @@ pub struct Switched {
 }
 
 impl Switched {
-    /// A recording that begins so, asked for by `text`.
+    /// A recording with these events at its start, requested by `text`.
     #[must_use]
     pub fn new(events: Events, text: &str, now_ns: u64) -> Switched {
         let switched = Switched::default();
@@ -94,7 +95,7 @@ impl Switched {
         now.alloc.set(events.alloc_bytes, now_ns);
         now.alive.set(events.alive_bytes, now_ns);
         now.lock.set(lock_ns, now_ns);
-        // Where the answer goes is of no interest, and what is a secret is not to be told.
+        // The path of the answer does not matter, and a secret must not be recorded.
         let is_told = |word: &&str| !["reply=", "redact="].iter().any(|it| word.starts_with(it));
         let words = text.split(',').filter(is_told);
         let words: Vec<&str> = words.collect();
@@ -104,19 +105,19 @@ impl Switched {
         now.text += &words.join(",");
     }
 
-    /// What was so when the recording began.
+    /// The state when the recording began.
     #[must_use]
     pub fn first(&self) -> &Now {
         &self.first
     }
 
-    /// What is so now.
+    /// The present state.
     #[must_use]
     pub fn get(&self) -> Now {
         self.now().clone()
     }
 
-    /// What is recorded now.
+    /// The present events.
     #[must_use]
     pub fn events(&self) -> Events {
         self.now().events

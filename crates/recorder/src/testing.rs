@@ -1,5 +1,5 @@
-//! For unit tests: recorders of a runtime that is none, and where they record to. There is one
-//! engine in a process, so tests that use it run one after the other. Tests only.
+//! For unit tests: recorders of a test runtime, and the paths of their files. There is one engine
+//! in a process, so tests that use it run one after the other. Tests only.
 
 #[path = "../tests/mock/mod.rs"]
 mod mock;
@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use mock::{Agent, Mock, begin_thread};
 
-/// What can fail when a recording begins.
+/// Steps that can fail when a recording begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The drainer's thread.
@@ -49,7 +49,7 @@ pub fn may_fail(step: Step) -> std::io::Result<()> {
 static ALONE: Mutex<()> = Mutex::new(());
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
-/// As long as this is there no other test uses the engine.
+/// While this exists no other test uses the engine.
 pub struct Alone {
     source: Source,
     folder: PathBuf,
@@ -70,7 +70,7 @@ pub fn alone() -> Alone {
     }
 }
 
-/// The calling thread is registered as one that a look at all threads has found. Returns its id.
+/// Registers the calling thread as one that the census has found. Returns its id.
 pub fn register_here(registry: &Registry, engine: &'static Engine) -> i32 {
     let tid = process::own_tid();
     registry.add_if_new(tid, true, |newborn| {
@@ -85,7 +85,7 @@ pub fn register_here(registry: &Registry, engine: &'static Engine) -> i32 {
 }
 
 impl Drop for Alone {
-    /// Threads that a look at all of them has found are none of the next test's.
+    /// Threads that the census has found must not stay for the next test.
     fn drop(&mut self) {
         let engine = self.engine();
         engine.stop();
@@ -104,7 +104,7 @@ impl Alone {
         self.source.engine
     }
 
-    /// A recorder that records nothing yet.
+    /// A recorder without a recording.
     pub fn agent(&self) -> &'static Agent {
         let runtime = Mock::default();
         Box::leak(Box::new(Recorder::new(runtime, self.source.clone())))
@@ -115,14 +115,14 @@ impl Alone {
         self.folder.join("it.jfr")
     }
 
-    /// A recording that takes next to no samples, with `more` options.
+    /// A recording with hardly any samples, with `more` options.
     pub fn asked(&self, more: &str) -> (Options, String) {
         let file = self.file().display().to_string();
         let text = format!("start,cpu=10s,engine=timer,file={file}{more}");
         (parse(&text).unwrap(), text)
     }
 
-    /// What such a recording works with.
+    /// The parts of such a recording.
     pub fn setup(&self, agent: &'static Agent, more: &str) -> Setup<Mock> {
         let (options, text) = self.asked(more);
         let file = RecordingFile::create(&self.file()).unwrap();

@@ -1,4 +1,4 @@
-//! Who a thread is: names from the runtime for its own threads, from the kernel for all others.
+//! Thread names: from the runtime for its own threads, from the kernel for all others.
 
 use crate::sys::process;
 use std::collections::HashMap;
@@ -16,20 +16,20 @@ pub const NOBODY_KEY: u64 = 0;
 pub struct ThreadName {
     /// Kernel id.
     pub tid: i32,
-    /// Name the kernel knows it by, at most 15 bytes.
+    /// The kernel's name for it, at most 15 bytes.
     pub comm: String,
-    /// Name that the runtime knows it by, if it does.
+    /// The runtime's name for it, if it has one.
     pub name: Option<String>,
-    /// The runtime's id; 0 if it is none of the runtime's threads.
+    /// The runtime's id; 0 if it is not a thread of the runtime.
     pub id: i64,
     /// Name of its group.
     pub group: Option<String>,
 }
 
-/// Of more threads that were renamed, what is written goes on with the name before.
+/// Maximum number of renamed threads; further ones are written with their earlier names.
 const RENAMED_MAX: usize = 1 << 16;
 
-/// All threads met, by a key that is never used again.
+/// All threads seen, by a key that is never used again.
 pub struct ThreadTable {
     next: AtomicU64,
     salt: u64,
@@ -39,7 +39,7 @@ pub struct ThreadTable {
 #[derive(Default)]
 struct Names {
     by_key: HashMap<u64, Arc<ThreadName>>,
-    /// Threads that are called otherwise than they were when somebody last asked for these.
+    /// Threads that were renamed since these were last taken.
     renamed: Vec<u64>,
 }
 
@@ -68,26 +68,26 @@ impl ThreadTable {
         key
     }
 
-    /// The seed of a thread's sampling points. Threads that follow each other have seeds that do.
+    /// The seed of a thread's sampling points. Consecutive threads have consecutive seeds.
     #[must_use]
     pub fn seed(&self, key: u64) -> u64 {
         key.wrapping_add(self.salt)
     }
 
-    /// Replaces what is known of a thread.
+    /// Replaces the data of a thread.
     pub fn set(&self, key: u64, name: ThreadName) {
         if let Ok(mut names) = self.names.lock() {
             names.by_key.insert(key, Arc::new(name));
         }
     }
 
-    /// What is known of a thread.
+    /// The data of a thread.
     #[must_use]
     pub fn get(&self, key: u64) -> Option<Arc<ThreadName>> {
         self.names.lock().ok()?.by_key.get(&key).cloned()
     }
 
-    /// Shows all threads that are known, those that have just ended included, in no order.
+    /// Shows all known threads, including those that have just ended, in no order.
     pub fn visit(&self, mut show: impl FnMut(u64, &ThreadName)) {
         if let Ok(names) = self.names.lock() {
             for (key, name) in &names.by_key {
@@ -96,7 +96,7 @@ impl ThreadTable {
         }
     }
 
-    /// A thread of the runtime's is called so now.
+    /// Renames a managed thread.
     pub fn rename(&self, key: u64, name: &str) {
         let Ok(mut names) = self.names.lock() else {
             return;
@@ -113,14 +113,14 @@ impl ThreadTable {
         }
     }
 
-    /// Threads that were renamed since this was asked last.
+    /// Threads that were renamed since the last call.
     #[must_use]
     pub fn take_renamed(&self) -> Vec<u64> {
         let names = self.names.lock();
         names.map_or_else(|_| Vec::new(), |mut it| std::mem::take(&mut it.renamed))
     }
 
-    /// Forgets threads that ended and whose samples are written.
+    /// Forgets threads that have ended and whose samples are written.
     pub fn forget(&self, keys: &[u64]) {
         if let Ok(mut names) = self.names.lock() {
             for key in keys {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_renamed_is_told_once() {
+    fn renamed_thread_is_reported_once() {
         let table = ThreadTable::new();
         let named = |id, name: &str| ThreadName {
             id,

@@ -1,4 +1,4 @@
-//! A recording of a runtime that is none: the boundary is all that a recorder needs.
+//! A recording of a test runtime: a recorder needs only the boundary.
 
 mod mock;
 
@@ -17,11 +17,12 @@ use std::time::Duration;
 /// CPU time that the busy thread uses while it is recorded.
 const BUSY: Duration = Duration::from_millis(1000);
 
-/// The kernel puts the clock since the epoch right by 500 us a second at most, and a file has its
-/// time once a chunk: so much in ten seconds, which is more than this takes.
+/// The kernel corrects the clock since the epoch by no more than 500 us a second, and a file has
+/// its time once a chunk. This is the correction in ten seconds, which is longer than the test
+/// takes.
 const SLEWED_NS: u64 = 5_000_000;
 
-/// What of a recording is looked at.
+/// The parts of a recording that the test checks.
 struct View(Recording);
 
 impl View {
@@ -33,8 +34,8 @@ impl View {
         self.0.samples.iter().filter(is_it)
     }
 
-    /// Class, method and line of a sample's leaf.
-    /// The innermost one of the program's: clocks are read in the kernel.
+    /// Class, method and line of a sample's leaf: the innermost frame of the program, because
+    /// clocks are read in the kernel.
     fn leaf(&self, sample: &Sample) -> String {
         let stack = self.0.stack(sample).unwrap();
         let frame = stack
@@ -47,13 +48,13 @@ impl View {
     }
 }
 
-/// What the thread that works has used of processors, and when that was, in ns since the epoch.
+/// CPU time of the working thread, and when it was read, in ns since the epoch.
 struct Worked {
     used: Duration,
     when: RangeInclusive<u64>,
 }
 
-/// One thread that works, one that has a lock, and one that waits for it.
+/// One thread that works, one that owns a lock, and one that waits for it.
 fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Worked {
     let lock = Arc::new(Mutex::new(()));
     let over = Arc::new(AtomicBool::new(false));
@@ -77,7 +78,7 @@ fn run(agent: &'static Agent, begun: &Arc<Barrier>) -> Worked {
         std::thread::spawn(move || {
             begin_thread(agent, "waiter", 2, 2);
             begun.wait();
-            // The holder is where it holds the lock by then.
+            // By then the holder owns the lock.
             std::thread::sleep(Duration::from_millis(50));
             drop(lock.lock().unwrap());
         })
@@ -169,7 +170,7 @@ fn any_runtime_is_recorded_through_the_boundary() {
     assert_eq!(about.text("jvmVersion"), Some("1.2"));
 }
 
-/// The waiter waits for what the holder has.
+/// The waiter waits for an object that the holder owns.
 fn waits(view: &View) {
     let (mut sum_ns, mut seen) = (0, 0);
     for sample in view.samples("waiter", SampleKind::Wall) {
@@ -182,20 +183,20 @@ fn waits(view: &View) {
         assert_eq!(view.0.text(wall.detail), Some("mock.Lock"));
         let owner = &view.0.threads[wall.owner.unwrap() as usize];
         assert_eq!(owner.java_name.as_deref(), Some("holder"));
-        // None while it runs.
+        // No stack while it runs.
         if let Some(stack) = wall.owner_stack {
             let frame = &view.0.stacks.get(stack).unwrap().frames[0];
             assert_eq!(&*view.0.method(frame).unwrap().name, "hold");
             seen += 1;
         }
     }
-    // What the runtime says of a method's name, which nobody else knows.
+    // Only the runtime knows a method's name.
     let holds = |sample: &Sample| {
         let wall = &view.0.walls[sample.wall.unwrap() as usize];
         view.0.text(wall.cause) == Some("object-wait")
     };
     assert!(view.samples("holder", SampleKind::Wall).any(holds));
-    // It is found a moment after it began, and waits as long as the busy thread works.
+    // It is found a moment after it began, and waits while the busy thread works.
     assert!(sum_ns > BUSY.as_nanos() as u64 / 2, "{sum_ns}");
     assert!(seen > 0);
 }

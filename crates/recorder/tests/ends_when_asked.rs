@@ -1,4 +1,4 @@
-//! Sampling ends where a recording is asked to end, however late its drainer comes to it.
+//! Sampling ends when the end of a recording is requested, however late its drainer handles that.
 
 mod mock;
 
@@ -10,10 +10,10 @@ use mock::{Agent, Mock, begin_thread};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the busy thread is to use before the end is asked for.
+/// CPU time that the busy thread uses before the end is requested.
 const WORK: Duration = Duration::from_millis(300);
 
-/// Polls until it is so; a test that waits for ever would tell less.
+/// Polls until it is so; a test that waits for ever would show less.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -22,7 +22,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Lets all threads go, so that a test that fails ends.
+/// Releases all threads, so that a failed test ends.
 struct Release<'a>(&'a AtomicBool, &'a AtomicBool);
 
 impl Drop for Release<'_> {
@@ -33,7 +33,7 @@ impl Drop for Release<'_> {
 }
 
 #[test]
-fn nothing_is_sampled_once_the_end_is_asked_for_and_all_before_is_told() {
+fn sampling_stops_at_the_request_and_keeps_all_before() {
     let dir = std::env::temp_dir().join(format!("dwell-ends-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let file = dir.join("ends.jfr").display().to_string();
@@ -45,7 +45,7 @@ fn nothing_is_sampled_once_the_end_is_asked_for_and_all_before_is_told() {
         .start(&options, &text, || agent.find_threads())
         .unwrap();
 
-    // A thread that goes on after the end, and says how much it has used.
+    // A thread that continues after the end, and reports its CPU time.
     let (over, used_ns) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let release = Release(&over, &agent.runtime.holds);

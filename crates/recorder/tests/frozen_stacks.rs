@@ -1,5 +1,5 @@
-//! Stacks of real threads, frozen with the memory that their walks read: what the walker makes of
-//! them is what a recording has, frame by frame, on the way through all of the recorder.
+//! Stacks of real threads, frozen with the memory that their walks read. The walker's frames are
+//! compared with those in a recording, one by one, through the whole recorder.
 
 mod mock;
 
@@ -15,7 +15,7 @@ use mock::{Agent, Mock, begin_thread, method_of};
 use std::path::Path;
 use std::time::Duration;
 
-/// CPU time that each thread uses in its stack: ten samples, and room for what is not one.
+/// CPU time that each thread uses in its stack: ten samples, and room for other samples.
 const BUSY: Duration = Duration::from_millis(20);
 /// Deeper than any of them.
 const FRAMES_MAX: usize = 512;
@@ -36,7 +36,7 @@ fn walks() -> Vec<(String, Frozen)> {
     walks
 }
 
-/// What a frame is in a file: its kind, and of managed ones the method and the place in it.
+/// A frame in a file: its kind, and of managed ones the method and the place in it.
 type Told = (FileKind, Option<(String, i32)>);
 
 fn expected(frame: &Frame) -> Told {
@@ -128,7 +128,7 @@ fn a_recording_has_the_frames_that_the_walker_finds() {
         if alike.is_empty() {
             assert_eq!(others.last(), Some(&stack), "{name}: the last of them");
         }
-        // Before the thread said what it is, and after, it is a native one.
+        // Before the thread has reported itself, and after, it is a native one.
         let is_native = |told: &Vec<Told>| told.iter().all(|(_, place)| place.is_none());
         let wrong = others.iter().find(|told| !is_native(told));
         assert_eq!(wrong, None, "{name}, not {stack:?}");

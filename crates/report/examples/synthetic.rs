@@ -38,7 +38,7 @@ struct Request {
     depth: usize,
     samples: u64,
     hostile: bool,
-    /// Compared with a profile of so many frames; 0: it is not.
+    /// Number of frames of a second profile to compare with; 0: no comparison.
     against: usize,
 }
 
@@ -80,7 +80,7 @@ impl Request {
         let options = Options {
             title: "synthetic.jfr".to_owned(),
             findings: vec![self.finding()],
-            // It is made to see what a browser can draw.
+            // The page is a test of drawing in browsers.
             all_frames: true,
         };
         match self.against {
@@ -91,7 +91,7 @@ impl Request {
         out.flush().map_err(named)
     }
 
-    /// The page of this profile against one of so many frames.
+    /// The page that compares this profile with one of this number of frames.
     fn compare(&self, frames: usize, out: &mut impl Write) -> std::io::Result<()> {
         let before = Request {
             out: String::new(),
@@ -339,7 +339,7 @@ impl Maker {
         });
     }
 
-    /// Requests of an endpoint, and what their threads waited for; of locks for one of a class.
+    /// Requests of an endpoint with the waits of their threads; lock waits are for one class.
     fn requests(&mut self, endpoint: &str, lock: &str) {
         let name = self.builder.name(endpoint);
         let frame = self.java("com.example.shop.Orders", "find", 40, FrameKind::C2);
@@ -421,7 +421,7 @@ impl Maker {
         sums.waits += 1;
         sums.blocked_ns += wait.weight_ns;
         self.builder.monitor_waits.push(wait);
-        // Every other one has asked where the owner is, and one in ten of these was not told.
+        // Every other wait has checked its owner. For one in ten of these, the owner is unknown.
         if sums.waits.is_multiple_of(2) {
             let is_known = !sums.waits.is_multiple_of(20);
             self.builder.monitor_owners.push(MonitorOwner {
@@ -438,7 +438,7 @@ impl Maker {
         }
     }
 
-    /// A span inside of a request, the last third of it, on a thread of its own.
+    /// A span inside of a request: its last third, on another thread.
     fn inner_span(&mut self, request: &dwell_profile::Request, node: NodeId, thread: ThreadId) {
         let context = self.builder.context(Context {
             trace_id: request.trace_id,

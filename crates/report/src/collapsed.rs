@@ -13,10 +13,10 @@ use dwell_profile::{
 
 use crate::plain::plain;
 
-/// What to write.
+/// Options of the output.
 #[derive(Clone, Debug)]
 pub struct CollapsedOptions {
-    /// What the numbers count. A profile without weights has samples only.
+    /// Unit of the numbers. A profile without weights has samples only.
     pub unit: Unit,
     /// Whether every stack starts with its thread's name.
     pub by_thread: bool,
@@ -24,7 +24,7 @@ pub struct CollapsedOptions {
     pub stacks: Stacks,
 }
 
-/// Which stacks are written, and what they weigh.
+/// Selection of stacks, and their weights.
 #[derive(Clone, Debug)]
 pub enum Stacks {
     /// CPU time. The numbers count samples or nanoseconds.
@@ -34,8 +34,8 @@ pub enum Stacks {
     /// Allocations, the class innermost. The numbers count samples or, in the place of
     /// nanoseconds, bytes.
     Allocated(WallFilter),
-    /// What has survived a collection, the class innermost. The numbers count samples or, in the
-    /// place of nanoseconds, bytes.
+    /// Survivors of a collection, the class innermost. The numbers count samples or, instead of
+    /// nanoseconds, bytes.
     Alive(WallFilter),
     /// The same; in the place of nanoseconds the numbers count objects.
     AliveObjects(WallFilter),
@@ -47,7 +47,7 @@ pub enum Stacks {
 }
 
 impl Stacks {
-    /// What an object weighs that is still there.
+    /// Weight of an object that is still there.
     fn weight_of(&self, object: &Allocation) -> Weight {
         match self {
             Stacks::AliveObjects(_) => Weight::of(object.objects().round() as u64),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn late_threads_weigh_what_they_held_the_others_up() {
+    fn late_threads_weigh_the_delay_of_others() {
         let mut builder = text_art::builder(ART);
         let nodes: Vec<_> = builder
             .clone()
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(lines(&profile, &options), expected);
     }
 
-    /// What a profile may have at one time, for each sort of stacks: time, duration, weight, looks.
+    /// An event of a random profile, for each sort of stacks: time, duration, weight, samples.
     type Event = (u64, u64, u64, u64);
 
     /// Waits, samples, objects and waits for locks of two threads, one of them for an endpoint.

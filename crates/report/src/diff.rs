@@ -57,8 +57,8 @@ fn is_idle(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
 }
 
-/// The differences of wall time, the largest first. What was idle is tested by itself: which of the
-/// rows that are told are more than chance does not depend on those that are not.
+/// Differences of wall time, the largest first. Idle time is tested separately, so that the
+/// significance of other rows does not depend on it.
 fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
     let split =
         |sums: Sums| -> (Sums, Sums) { sums.into_iter().partition(|(name, _)| is_idle(name)) };
@@ -74,10 +74,12 @@ fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
 ///
 /// # Errors
 ///
-/// When one has nothing of what both shall be brought to, or they count different things.
+/// If one of them lacks the data for this scale, or if they count different things.
 pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared<'p>, String> {
     if a.unit() != b.unit() && per != Per::Sample {
-        return Err("one counts samples and the other time; compare shares: --per sample".into());
+        return Err(
+            "one counts samples and the other measures time; compare shares: --per sample".into(),
+        );
     }
     let (whole_a, whole_b) = (a.total(), b.total());
     let Some(cpu) = Base::new(per, (a, &whole_a), (b, &whole_b)) else {
@@ -85,12 +87,12 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             Per::Request => "no requests were counted in both (see docs/context.md); \
                              --per second compares all the same"
                 .into(),
-            Per::Second | Per::Sample => "there is nothing in one of them to compare with".into(),
+            Per::Second | Per::Sample => "one of them has no data to compare with".into(),
         });
     };
     let measured = &a.info().measured;
     if *measured != b.info().measured && per != Per::Sample {
-        return Err("their samples are of different things; compare shares: --per sample".into());
+        return Err("their samples measure different things; compare shares: --per sample".into());
     }
     let (own_a, total_a) = a.sums_by_method();
     let (own_b, total_b) = b.sums_by_method();
@@ -98,8 +100,8 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
         Table {
             key: "self",
             title: match measured {
-                Measured::CpuTime => "CPU time by method, itself",
-                _ => "Samples by method, itself",
+                Measured::CpuTime => "CPU time by method, self",
+                _ => "Samples by method, self",
             },
             base: cpu,
             changes: cpu.changes(own_a, own_b),
@@ -107,8 +109,8 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
         Table {
             key: "total",
             title: match measured {
-                Measured::CpuTime => "CPU time by method, with all it calls",
-                _ => "Samples by method, with all it calls",
+                Measured::CpuTime => "CPU time by method, callees included",
+                _ => "Samples by method, callees included",
             },
             base: cpu,
             changes: cpu.changes(total_a, total_b),
@@ -228,7 +230,7 @@ impl Compared<'_> {
         }
         let _ = writeln!(
             text,
-            "  {} of {} rows are more than chance, {} are not shown",
+            "  {} of {} rows are significant, {} are not shown",
             told.len(),
             rows.len(),
             rows.len().saturating_sub(shown)
@@ -284,7 +286,7 @@ impl Compared<'_> {
             "version": 1,
             "per": per,
             "unit": unit,
-            // What of each file could not be read; null: nothing.
+            // Unread parts of each file; null if none.
             "unread": unread,
             "latencies": latencies::value(&latencies::rows(self.a, self.b), true),
             "tables": tables,
@@ -420,7 +422,7 @@ mod tests {
             "    30.0 ms    30.0 ms        0 ns",
             "new a.A.new",
             "gone a.A.z",
-            "0 of 3 rows are more than chance",
+            "0 of 3 rows are significant",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
@@ -450,15 +452,19 @@ mod tests {
         let text = both.text(["a", "b"]);
         let wall = &text[text.find("Wall time by cause\n").unwrap()..];
         assert_eq!(wall.matches("idle").count(), 2, "{wall}");
-        assert_eq!(wall.matches("0 of 1 rows are more").count(), 2, "{wall}");
+        assert_eq!(
+            wall.matches("0 of 1 rows are significant").count(),
+            2,
+            "{wall}"
+        );
         assert!(wall.contains("\n  idle: 300 ms and 700 ms (rows"), "{wall}");
         assert_eq!(both.json().matches("idle-pool").count(), 2);
     }
 
-    /// The change of `park` is one of 3.7 % by chance, which is enough where it is the only row
-    /// that is told, however many rows of idle time there are beside it.
+    /// The chance of the change of `park` is 3.7 %. That is significant if `park` is the only row
+    /// that is not idle, whatever the number of idle rows.
     #[test]
-    fn what_is_idle_says_nothing_of_what_is_more_than_chance() {
+    fn idle_rows_do_not_change_significance_of_others() {
         let of = |park: u64| {
             let mut builder = Builder::default();
             builder.info.duration_ns = 1_000_000_000;
@@ -488,12 +494,12 @@ mod tests {
 
     /// The numbers are those of the page's test of the same (`diff.test.ts`).
     #[test]
-    fn a_cause_that_one_has_not_is_as_uncertain_as_what_was_not_idle_there() {
+    fn missing_cause_is_as_uncertain_as_the_busy_time() {
         let of = |busy: &str, count| {
             let mut builder = Builder::default();
             builder.info.duration_ns = 1_000_000_000;
             let thread = builder.thread("worker-1", 1, 1, false);
-            // Idle looks, and what they would have seen in between.
+            // Idle looks, and the looks that they stand for.
             for (cause, weight_ns, count, choices) in [
                 ("idle-pool", 1_000_000, 10, 1_000_000),
                 (busy, 200 * count, count, 0),
@@ -547,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_said() {
+    fn incomparable_measures_are_reported() {
         let (a, b) = pair();
         assert!(
             compared(&a, &b, Per::Request)

@@ -20,12 +20,12 @@ const STACK: usize = 5;
 const ENDPOINTS_CHECKED: usize = 15;
 const NAME: usize = 40;
 
-/// What was found, in full.
+/// All findings in full.
 #[must_use]
 pub fn explanation_text(explanation: &Explanation) -> String {
     let mut text = String::new();
     if explanation.findings.is_empty() {
-        text.push_str("nothing found: no rule sees a fault in this recording\n");
+        text.push_str("no finding: no rule detects a problem in this recording\n");
     } else if let Some((ns, of)) = explanation.lost_of {
         let of = format!("Time lost, of {} of {of}:", duration(ns));
         wrapped(&mut text, "", 0, &of);
@@ -50,7 +50,7 @@ pub fn explanation_text(explanation: &Explanation) -> String {
     text
 }
 
-/// What was found, a line or two each, for the end of a report; empty if there is nothing to say.
+/// Findings in one or two lines each, for the end of a report. Empty without findings.
 pub(crate) fn in_short(explanation: &Explanation) -> String {
     let mut text = String::new();
     for finding in &explanation.findings {
@@ -60,7 +60,7 @@ pub(crate) fn in_short(explanation: &Explanation) -> String {
     text
 }
 
-/// What is wrong, after the time that it costs.
+/// The problem, after its cost.
 fn headline(finding: &Finding) -> String {
     match finding.lost_ns() {
         Some(ns) => format!("{}: {}", duration(ns), finding.what),
@@ -76,7 +76,7 @@ fn tail(text: &mut String, explanation: &Explanation) {
             text,
             "",
             0,
-            &format!("{more} smaller findings are left out"),
+            &format!("{more} smaller findings are not shown"),
         );
     }
     if let Some(idle) = &explanation.idle {
@@ -96,7 +96,7 @@ fn tail(text: &mut String, explanation: &Explanation) {
     }
 }
 
-/// What the recording's latencies say of its wall time.
+/// Wall time compared with the recording's latencies.
 fn checked(text: &mut String, check: &SelfCheck) {
     let rows = check.endpoints.iter().take(ENDPOINTS_CHECKED);
     let row = |it: &EndpointCheck| {
@@ -129,7 +129,7 @@ fn part(text: &mut String, label: &str, what: &str) {
     wrapped(text, &label, NUMBER + LABEL, what);
 }
 
-/// What findings are compared by: the time lost, or the same part of samples that only count.
+/// Size by which findings are compared: the time lost, or the same part of counted samples.
 fn size(finding: &Finding) -> Option<f64> {
     let is_counted = finding.share.samples > 0 && finding.share.ns == 0;
     let is_known = finding.lost_ns().is_some() || is_counted;
@@ -211,7 +211,7 @@ fn stack(text: &mut String, stack: &[String]) {
     }
 }
 
-/// Adds words behind a label, on as many lines as they take. What is too long for a line is cut.
+/// Adds words behind a label, on as many lines as needed. A word that is longer than a line is cut.
 pub(crate) fn wrapped(text: &mut String, label: &str, indent: usize, words: &str) {
     text.push_str(label);
     let mut width = label.width().max(indent);
@@ -235,14 +235,14 @@ pub(crate) fn wrapped(text: &mut String, label: &str, indent: usize, words: &str
     text.push('\n');
 }
 
-/// What was found, and what each other rule says, as JSON with an end of line.
+/// Findings, and the verdicts of all other rules, as JSON with an end of line.
 #[must_use]
 pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> String {
     let skipped = explanation.not_applicable.iter();
     let skipped = skipped.map(|s| json!({ "rule": s.rule, "why": plain(&s.why) }));
     let all = json!({
         "version": 1,
-        // What of the file could not be read, and so was not looked at; null: nothing.
+        // Parts of the file that could not be read and are not in the findings; null if none.
         "unread": unread::value(unread),
         "findings": explanation.findings.iter().map(finding).collect::<Vec<_>>(),
         "lostOf": explanation.lost_of.map(|(ns, of)| json!({ "ns": ns, "of": of })),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn derived_endpoints_are_told_with_the_remedy() {
+    fn derived_endpoints_are_reported_with_the_remedy() {
         let derived = Explanation {
             has_derived_endpoints: true,
             ..explanation("Orders.get (from stacks)")
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_told_within_the_width() {
+    fn every_part_is_printed_within_the_width() {
         let text = explanation_text(&explanation("GET /a"));
         for line in [
             "Time lost, of 20.0 s of the wall time of requests:",
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn no_finding_is_said_too() {
         let text = explanation_text(&Explanation::default());
-        assert!(text.starts_with("nothing found"), "{text}");
+        assert!(text.starts_with("no finding"), "{text}");
         assert!(!text.contains("idle"), "{text}");
         assert_eq!(in_short(&Explanation::default()), "");
     }

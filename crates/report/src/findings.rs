@@ -1,4 +1,4 @@
-//! What a recording says in a dozen lines, for the end of a recording.
+//! A summary of a recording in a dozen lines, for the end of a recording.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,14 @@ const NAME_COLUMNS: usize = 86;
 /// Causes of failure that are named.
 const CAUSES: usize = 3;
 
-/// The top frames, who used the time, why it is slow, what failed, and what the profiler cost.
+/// Top frames, users of the time, causes of slowness, failed stacks and the profiler's overhead.
 pub fn findings(profile: &Profile) -> String {
     let total = profile.total();
     let mut text = head(profile, &total);
     if total.samples == 0 {
-        text.push_str("no thread used CPU time while recorded, or no sample could be taken\n");
+        text.push_str(
+            "no thread used CPU time during the recording, or no sample could be taken\n",
+        );
         return text;
     }
     let share = |weight: &Weight| percent(weight.share(&total));
@@ -52,12 +54,12 @@ pub fn findings(profile: &Profile) -> String {
     text
 }
 
-/// What the rules find.
+/// Findings of the rules.
 fn reasons(text: &mut String, profile: &Profile) {
     let explanation = dwell_explain::explain(profile, &dwell_explain::Options::default());
     let told = in_short(&explanation);
     if !told.is_empty() {
-        text.push_str("findings (dwell explain FILE.jfr tells more)\n");
+        text.push_str("findings (details: dwell explain FILE.jfr)\n");
         text.push_str(&told);
         text.push('\n');
     }
@@ -68,7 +70,7 @@ fn reasons(text: &mut String, profile: &Profile) {
     }
 }
 
-/// What of which classes was allocated, if that was recorded.
+/// Allocated bytes by class, if they were recorded.
 fn classes(text: &mut String, profile: &Profile) {
     let (classes, all) = (profile.allocated_classes(), profile.allocated());
     if classes.is_empty() {
@@ -81,7 +83,7 @@ fn classes(text: &mut String, profile: &Profile) {
     table(text, "top classes by bytes allocated", rows);
 }
 
-/// What of which classes is still there, if that was recorded.
+/// Live bytes by class, if they were recorded.
 fn alive(text: &mut String, profile: &Profile) {
     let (classes, all) = (profile.alive_classes(), profile.alive().bytes);
     let rows = classes.iter().filter(|class| class.alive.bytes.samples > 0);
@@ -100,7 +102,7 @@ fn alive(text: &mut String, profile: &Profile) {
     }
 }
 
-/// For which locks threads waited, if that was recorded.
+/// Waits by lock, if they were recorded.
 fn locks(text: &mut String, profile: &Profile) {
     let classes = profile.lock_classes();
     let mut all = Weight::default();
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_where_allocations_were_recorded() {
+    fn findings_list_classes_if_allocations_were_recorded() {
         let mut builder = full();
         let silent = findings(&full().finish());
         assert!(!silent.contains("allocated"), "{silent}");
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_that_are_still_there() {
+    fn findings_list_classes_of_live_objects() {
         let mut builder = full();
         let node = builder.child(1, 0);
         for (class, bytes, collections) in [("a.Leak", 900, 1), ("byte[]", 100, 2), ("c", 50, 0)] {
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_contended_locks_are_told_where_waits_were_recorded() {
+    fn findings_list_contended_locks_if_waits_were_recorded() {
         let mut builder = full();
         for (class, ms) in [("a.Ledger", 3), ("a.\u{1b}[2J", 1)] {
             let frame = builder.marker(class, FrameKind::Other);
@@ -308,10 +310,9 @@ mod tests {
         let text = crate::text(&profile);
         for line in [
             "Blocked by locks: 4.00 ms",
-            "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
+            "  locks of java.util.concurrent: not recorded; record with -e cpu,wall,lock",
             "    75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
-            "  known from 2 waits that asked, which stand for 4.00 ms; of 1.00 ms (25.0 %) it is \
-             not known",
+            "  from 2 sampled waits, which stand for 4.00 ms; holder unknown for 1.00 ms (25.0 %)",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
         }

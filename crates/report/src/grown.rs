@@ -1,5 +1,5 @@
-//! Two recordings compared by objects: what is alive in the one and was not in the other, or what
-//! is allocated more. Text, and stacks with two numbers.
+//! Two recordings compared by objects: live bytes that the second one has in addition, or
+//! additional allocation. The result is text, or stacks with two numbers.
 
 use std::fmt::Write as _;
 use std::io;
@@ -25,12 +25,12 @@ pub struct Grown<'p> {
     base: Base,
 }
 
-/// Compares two recordings by objects that are alive, at their last looks, or by what is allocated
-/// in a second; an error says in words why that cannot be.
+/// Compares two recordings by live objects at their last looks, or by bytes allocated per second.
+/// The error is the reason why they are not comparable.
 ///
 /// # Errors
 ///
-/// When one has none of it.
+/// If one of the two has no such objects.
 pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p>, String> {
     let profiles = [a, b];
     let has = |profile: &Profile| match of {
@@ -43,7 +43,9 @@ pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p
             Objects::Alive => Lack::Live,
             Objects::Allocated => Lack::Allocations,
         });
-        return Err(format!("-e {event}: one of them has none of it; {remedy}"));
+        return Err(format!(
+            "-e {event}: one of them has no such data; {remedy}"
+        ));
     }
     let [all_a, all_b] = profiles.map(|profile| whole(profile, of));
     let base = match of {
@@ -53,7 +55,7 @@ pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p
             Base::of_times((time_a, &all_a), (time_b, &all_b))
         }
     };
-    let base = base.ok_or("there is nothing in one of them to compare with")?;
+    let base = base.ok_or("one of them has no data to compare with")?;
     Ok(Grown { of, profiles, base })
 }
 
@@ -72,16 +74,16 @@ fn whole(profile: &Profile, of: Objects) -> Weight {
 }
 
 impl Grown<'_> {
-    /// What has grown, and what has become less, for a terminal: the most growth first.
+    /// Increases and decreases for a terminal, the largest growth first.
     #[must_use]
     pub fn text(&self, names: [&str; 2]) -> String {
         let mut text = String::new();
         let (all, base) = match self.of {
             Objects::Alive => (
                 "alive",
-                "bytes that survived a collection, at the last look of each",
+                "bytes that survived a collection, at the last check of each",
             ),
-            Objects::Allocated => ("allocated", "bytes that are allocated in one second"),
+            Objects::Allocated => ("allocated", "bytes allocated per second"),
         };
         for (letter, (name, profile)) in ["A", "B"].iter().zip(names.iter().zip(self.profiles)) {
             let whole = whole(profile, self.of);
@@ -103,14 +105,14 @@ impl Grown<'_> {
     fn changes(&self, sums: impl Fn(&Profile) -> dwell_profile::diff::Sums) -> Vec<Change> {
         let [a, b] = self.profiles.map(sums);
         let mut changes = self.base.changes(a, b);
-        // What grows first; of equal ones in the order that they have.
+        // Largest growth first; equal changes keep their order.
         changes.sort_by(|x, y| y.difference().total_cmp(&x.difference()));
         changes
     }
 
     fn stacks(&self, text: &mut String) {
         let changes = self.changes(|profile| profile.sums_by_stack(self.of, false));
-        text.push_str("\nStacks that grow most, innermost method first\n");
+        text.push_str("\nStacks by growth, innermost method first\n");
         self.head(text);
         let grown = changes.iter().filter(|change| change.difference() > 0.0);
         let grown: Vec<&Change> = grown.collect();
@@ -133,7 +135,7 @@ impl Grown<'_> {
 
     fn classes(&self, text: &mut String) {
         let changes = self.changes(|profile| profile.sums_by_class(self.of));
-        text.push_str("\nClasses, the most growth first\n");
+        text.push_str("\nClasses by growth\n");
         self.head(text);
         for change in changes.iter().take(CLASSES) {
             self.row(text, change, &change.name);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_is_told_first() {
+    fn growing_rows_come_first() {
         let (a, b) = (profile(2), profile(80));
         let text = grown(&a, &b, Objects::Alive)
             .unwrap()
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_objects_is_refused() {
+    fn recordings_without_objects_are_refused() {
         let none = text_art::profile("a.A.x");
         let error = grown(&none, &profile(1), Objects::Alive).err().unwrap();
         assert!(error.contains("-e live"), "{error}");

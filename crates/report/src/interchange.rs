@@ -1,12 +1,13 @@
 //! Recordings for other tools: JFR with the events and fields alone that they know.
 //!
-//! Our own recordings have more: what a sample stands for, what a thread waited for, what it worked
-//! for. Readers that do not ask the metadata for fields cannot read them, and tools that count
-//! samples take each for as much as the next. So samples are drawn anew, by points at equal
-//! distances of the measured time, the first at a random place: a sample that stands for two and a
-//! half intervals has two or three points, and every sum of points is unbiased.
+//! Our own recordings have more: weights, causes and contexts of samples. Readers that do not use
+//! the metadata cannot read these fields, and tools that count samples give all of them the same
+//! weight. Therefore samples are drawn again, by points at equal distances of the measured time,
+//! the first at a random place. A sample that stands for 2.5 intervals gets two or three points,
+//! and every sum of points is unbiased.
 //!
-//! What other tools have no event for is left out: causes, owners, requests, safepoints.
+//! Causes, owners, requests and safepoints are left out, because other tools have no events for
+//! them.
 
 use dwell_jfr::writer::{
     self as written, AllocationSample, ChunkClock, ChunkWriter, EXECUTION_SAMPLE_TYPE_ID, Event,
@@ -22,17 +23,17 @@ use std::io::{self, Write};
 
 /// Ticks are nanoseconds.
 const TICKS_PER_SECOND: u64 = 1_000_000_000;
-/// A chunk ends when its events and constants take so much memory.
+/// A chunk ends when its events and constants take this amount of memory.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 /// How often that is asked, in events.
 const ASKED_EVENTS: u32 = 4096;
-/// No recording has samples that are closer; of one that says nothing there would be too many.
+/// Least interval: no recording has a shorter one, and a wrong value would create too many points.
 const INTERVAL_MIN_NS: u64 = 10_000;
-/// So many points of one sample at most: more would be an error in the recording.
+/// Maximum number of points of one sample: more would be an error in the recording.
 const POINTS_MAX: u64 = 1_000_000;
 /// A wait has an event for each second: tools that show time take an event for an instant.
 const PIECE_NS: u64 = 1_000_000_000;
-/// Of longer waits the pieces are longer, so that there are no more of one wait.
+/// Maximum number of pieces of one wait; longer waits get longer pieces.
 const PIECES_MAX: u64 = 1_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
@@ -75,8 +76,8 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     file.flush(out)
 }
 
-/// What samples are of, as async-profiler's setting has it; `None` for those of the JDK's recorder,
-/// which has none.
+/// The sampled event in the form of async-profiler's setting. `None` for samples of the JDK's
+/// recorder, which has no such setting.
 fn event(profile: &Profile) -> Option<String> {
     match (&profile.info().measured, profile.unit()) {
         (Measured::CpuTime, _) => Some("cpu".to_owned()),
@@ -91,7 +92,7 @@ fn event(profile: &Profile) -> Option<String> {
 /// Points at equal distances.
 struct Points {
     distance: u64,
-    /// What is left of the distance to the next point.
+    /// Remaining distance to the next point.
     rest: u64,
 }
 
@@ -152,7 +153,7 @@ impl<'p> File<'p> {
         }
     }
 
-    /// What was recorded, as the JDK and async-profiler say it.
+    /// Settings of the recording, in the form of the JDK and async-profiler.
     fn settings(&mut self) {
         let (ticks, info) = (self.ticks(self.start_ns), self.profile.info());
         self.chunk.event(&Event::JvmInformation {
@@ -165,7 +166,7 @@ impl<'p> File<'p> {
             jvm_start_epoch_ms: info.jvm_start_ns / 1_000_000,
             pid: info.pid.unsigned_abs(),
         });
-        // It says who wrote it: what settings mean depends on that.
+        // The producer, because the meaning of settings depends on it.
         let mut settings = vec![("producer", "dwell convert".to_owned())];
         settings.extend(event(self.profile).map(|event| ("event", event)));
         if self.profile.unit() == Unit::Nanoseconds {
@@ -184,8 +185,8 @@ impl<'p> File<'p> {
         }
     }
 
-    /// CPU time, or what else samples measure: an event for each point. Those of a wall clock are
-    /// in the wall time, where there is that.
+    /// CPU time, or the other measure of the samples: one event for each point. Samples of a wall
+    /// clock are in the wall time, if it is present.
     fn ran(&mut self, sample: &dwell_profile::Sample, points: &mut Points) {
         let is_wall = self.profile.info().measured == Measured::Wall;
         if is_wall && self.profile.has_wall() {
@@ -275,7 +276,7 @@ impl<'p> File<'p> {
 
     fn object(&mut self, it: &Allocation) -> AllocationSample<'static> {
         let profile = self.profile;
-        // Innermost is a frame for the class, which the event has by itself.
+        // The innermost frame stands for the class, which the event has in a field.
         let node = profile.tree().parent(it.node);
         let class = internal_class(profile.names().text(it.class));
         AllocationSample {
@@ -397,7 +398,7 @@ fn clock(start_ns: u64) -> ChunkClock {
     }
 }
 
-/// What other tools call it; of what they have no word for they are told that it does not run.
+/// The state that other tools know. Causes without one become a state that does not run.
 fn state(cause: &str) -> ThreadState {
     match cause {
         RUNNING | "runnable" | "throttled" => ThreadState::Runnable,
@@ -618,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn what_samples_measure_is_the_same_in_a_converted_file() {
+    fn converted_file_keeps_the_measure_of_samples() {
         let event = || Measured::Event("page-faults".to_owned());
         for (measured, unit, expected) in [
             (Measured::Java, Unit::Samples, Measured::Java),
@@ -648,7 +649,7 @@ mod tests {
         let class = Some("[Ljava.lang.String;");
         assert_eq!(waits[0].text("monitorClass"), class);
         assert_eq!(waits[0].get("weight"), None);
-        // The other one was never looked at by a collection.
+        // The other object is not yet seen by a GC.
         let live: Vec<_> = theirs.events_named("profiler.LiveObject").collect();
         assert_eq!(live.len(), 1);
         assert_eq!(live[0].int("allocationSize"), Some(10_000));

@@ -1,5 +1,4 @@
-//! Latencies of two recordings by endpoint: how many requests there were, how long they took, and
-//! what changed.
+//! Latencies of two recordings by endpoint: number of requests, durations and changes.
 //!
 //! Percentiles of the kept requests are order statistics: their 95 % intervals are those of the
 //! ranks, so nothing is said of the form of a distribution. The interval of a change follows from
@@ -14,7 +13,7 @@ use std::fmt::Write as _;
 
 /// The percentiles that are compared.
 const PERCENTS: [f64; 3] = [50.0, 95.0, 99.0];
-/// 95 % of a normal distribution lie within so many standard deviations.
+/// Standard deviations that contain 95 % of a normal distribution.
 const DEVIATIONS: f64 = 1.96;
 /// A percentile that fewer kept requests are beyond has no interval.
 const BEYOND: f64 = 5.0;
@@ -124,7 +123,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
         let [a, b] = row.per_second;
         let _ = writeln!(
             text,
-            "{}: {a:.1} and {b:.1} requests a second",
+            "{}: {a:.1} and {b:.1} requests per second",
             shortened(name, NAME)
         );
         for it in &row.percentiles {
@@ -255,7 +254,7 @@ mod tests {
         let text = text(&rows);
         for line in [
             "Latencies by endpoint",
-            "GET /slow: 50.0 and 25.0 requests a second",
+            "GET /slow: 50.0 and 25.0 requests per second",
         ] {
             assert!(text.lines().any(|it| it == line), "no {line:?} in\n{text}");
         }

@@ -7,8 +7,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Where a shortened name was cut.
 const CUT: &str = "...";
 
-/// `text` made [`plain`] and at most `columns` wide on a terminal; what is too long loses its
-/// middle, because the ends of a qualified name say the most.
+/// `text` made [`plain`] and at most `columns` wide on a terminal. Longer text loses its middle,
+/// because the ends of a qualified name matter most.
 pub fn shortened(text: &str, columns: usize) -> String {
     let text = plain(text);
     if text.width() <= columns {
@@ -35,8 +35,8 @@ pub fn shortened(text: &str, columns: usize) -> String {
     }
 }
 
-/// `text` made [`plain`] and at most `columns` wide; what is too long loses its end: of sentences
-/// and lists the beginning says the most.
+/// `text` made [`plain`] and at most `columns` wide. Longer text loses its end, because the
+/// beginning of sentences and lists matters most.
 pub fn beginning(text: &str, columns: usize) -> String {
     let text = plain(text);
     if text.width() <= columns {

@@ -1,12 +1,11 @@
-//! Why threads come late to safepoints, what safepoints are for, and what helps. Words only: it
-//! prints nothing.
+//! Reasons of late threads and of safepoints, with remedies. Words only: it prints nothing.
 
 use dwell_explain::Operation;
 use dwell_profile::{FrameKind, Late, Profile};
 
 use crate::plain::plain;
 
-/// Why a thread came late, as far as can be told, and what helps.
+/// Known reasons for a late thread, with remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
     Loop,
@@ -53,7 +52,7 @@ impl Why {
         }
     }
 
-    /// What that is, and what to do.
+    /// Explanation and remedy.
     pub(crate) fn remedy(self) -> &'static str {
         match self {
             Why::Loop => {
@@ -69,23 +68,23 @@ impl Why {
                  some megabytes."
             }
             Why::Interpreter => {
-                "interpreted code, which polls at every branch and return: short delays are its \
-                 own, longer ones are those of what it called."
+                "interpreted code, which polls at every branch and return: short delays come from \
+                 it, longer ones from the code that it called."
             }
             Why::Vm => {
                 "the JVM itself, for this thread: allocation of large arrays (which are cleared), \
                  linking and initialising classes, exceptions with deep stacks, JNI."
             }
             Why::NoProcessor => {
-                "the thread ran when the safepoint was asked for, and had no processor: more \
-                 threads are ready than there are processors, or the control group's limit is \
+                "the thread was running when the safepoint was requested, and lost its processor: \
+                 there are more runnable threads than processors, or the control group's limit is \
                  used up. Use smaller pools or more processors."
             }
             Why::Page => {
-                "the thread waited for a page of memory: swapping, files mapped into memory, huge \
-                 pages being made. Avoid swap; -XX:+AlwaysPreTouch touches the heap at the start."
+                "the thread waited for a page of memory: swapping, files mapped into memory, new \
+                 huge pages. Avoid swap; -XX:+AlwaysPreTouch touches the heap at the start."
             }
-            Why::Unknown => "where the thread was is not known.",
+            Why::Unknown => "the thread's place is unknown.",
         }
     }
 }
@@ -110,7 +109,7 @@ fn is_copying(profile: &Profile, late: &Late) -> bool {
         .is_some_and(&mut is_copy)
 }
 
-/// A compiled method with a loop that does not poll, and the one that it was compiled into.
+/// A compiled method with a loop that does not poll, and the method that it was compiled into.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loop {
     method: String,
@@ -140,7 +139,7 @@ impl Loop {
         Some(Loop { method, within })
     }
 
-    /// What can be done about it without a change of the program.
+    /// Flags that help without a change of the program.
     pub(crate) fn flags(&self) -> String {
         let method = plain(&self.method);
         let flag = |verb: &str, name: &str| {
@@ -158,7 +157,7 @@ impl Loop {
                 let flag = flag.map_or(String::new(), |flag| format!(": {flag}"));
                 let within = plain(within);
                 format!(
-                    "{method} is compiled into {within}; by itself it polls where it \
+                    "{method} is compiled into {within}; compiled separately it polls when it \
                      returns{flag}; {slow}"
                 )
             }
@@ -198,40 +197,39 @@ impl Reason {
         self.why.word()
     }
 
-    /// What that is, and what to do, as [`Why::remedy`].
+    /// Explanation and remedy, as [`Why::remedy`].
     pub(crate) fn remedy(&self) -> &'static str {
         self.why.remedy()
     }
 
-    /// What can be done without a change of the program; `None` where it is no loop.
+    /// Flags that help without a change of the program; `None` unless it is a loop.
     pub(crate) fn flags(&self) -> Option<String> {
         self.of.as_ref().map(Loop::flags)
     }
 }
 
-/// What the JVM does at such safepoints that takes long, and how to have less of it.
+/// Cause of long safepoints of this operation, and how to have fewer of them.
 pub(crate) fn advice(operation: &str) -> Option<&'static str> {
     Some(match Operation::of(operation)? {
         Operation::Stacks => {
-            "their stacks are walked, of idle threads as well, so that each thread and each frame \
-             makes it longer. Ask for some threads, for fewer frames, or less often; a profiler \
-             that takes thread dumps does this all the time."
+            "their stacks are walked, idle threads included, so each thread and each frame adds \
+             time. Ask for some threads, for fewer frames, or less often; a profiler that takes \
+             thread dumps does this all the time."
         }
         Operation::Deadlocks => {
-            "the JVM looks for deadlocks, over the locks of all of them, and then each is let go. \
-             Ask less often."
+            "the JVM searches the locks of all threads for deadlocks. Ask less often."
         }
         Operation::Heap => {
-            "all objects of the heap are visited: a heap dump, a histogram of classes, or an agent \
+            "all objects of the heap are visited: a heap dump, a class histogram, or an agent \
              that asks for objects."
         }
         Operation::Classes => {
             "an agent or a debugger changes classes, and compiled code that relies on them is \
-             thrown away."
+             discarded."
         }
         Operation::Bias => {
-            "locks are taken back from threads that had them to themselves: \
-             -XX:-UseBiasedLocking, as it is by default from JDK 15 on."
+            "locks biased to one thread are revoked: -XX:-UseBiasedLocking, the default since JDK \
+             15."
         }
     })
 }
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_thread_is_late_is_told_by_its_state_and_where_it_was() {
+    fn reason_of_late_thread_follows_from_state_and_place() {
         use FrameKind::{C2, Interpreted, Native, Stub, Vm};
         let run = ("a.B", "run", Interpreted);
         let compiled = ("a.B", "loop", C2);
@@ -290,7 +288,7 @@ mod tests {
         assert_eq!(why("vm", &[run, copy]), Why::Copy);
         let interpreted = ("java.lang.System", "arraycopy", Interpreted);
         assert_eq!(why("vm", &[run, interpreted, in_vm]), Why::Copy);
-        // What is above the copy counts, and what called it does not.
+        // Frames above the copy count, its callers do not.
         let within = ("a.B", "called", Interpreted);
         assert_eq!(why("vm", &[run, copy, within, in_vm]), Why::Vm);
         assert_eq!(why("vm", &[run, in_vm]), Why::Vm);
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_at_safepoints_has_advice() {
+    fn long_operations_at_safepoints_have_advice() {
         for (operation, part) in [
             ("ThreadDump", "fewer frames"),
             ("HeapDumper", "histogram"),
@@ -365,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_names_what_it_cannot() {
+    fn flags_never_name_unsupported_methods() {
         for method in [
             "a.B$$Lambda+0x00007f.run",
             "a.B.<init>",

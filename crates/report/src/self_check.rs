@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::number::plural;
 
-/// Warnings that are told at most.
+/// Maximum number of warnings.
 const WARNINGS_MAX: usize = 5;
 
-/// What stands behind a ratio: `!` where it is wrong, `~` where there is a reason for it.
+/// Mark behind a ratio: `!` if it is wrong, `~` if there is a reason for it.
 pub(crate) fn mark(agreement: Agreement) -> &'static str {
     match agreement {
         Agreement::Low | Agreement::High => "!",
@@ -17,7 +17,7 @@ pub(crate) fn mark(agreement: Agreement) -> &'static str {
     }
 }
 
-/// What is wrong, a sentence each, the most of them.
+/// The largest contradictions, one sentence each.
 pub(crate) fn warnings(check: &SelfCheck) -> Vec<String> {
     let mut warnings = check.warnings();
     let more = warnings.len().saturating_sub(WARNINGS_MAX);
@@ -39,7 +39,7 @@ pub(crate) fn reasons(check: &SelfCheck) -> Vec<String> {
     notes.take(WARNINGS_MAX).collect()
 }
 
-/// All of it, names as `shown` makes them.
+/// The complete check as JSON, names as `shown` makes them.
 pub(crate) fn value(check: &SelfCheck, shown: impl Fn(&str) -> String) -> Value {
     let endpoint = |it: &EndpointCheck| {
         let mut row = accounted(&it.accounted, it.note(check).map(|note| shown(&note)));

@@ -1,22 +1,22 @@
-//! What of a file could not be read, in words. Knows neither the file nor where the words go.
+//! Unread parts of a file, in words. Knows neither the file nor the output.
 
 use dwell_profile::Unread;
 use serde_json::{Value, json};
 
 use crate::number::{count, plural};
 
-/// What is wrong with a file and what to do, as what follows its name in a sentence of one line.
+/// Problem and remedy, as the part after the file's name in a sentence of one line.
 #[must_use]
 pub fn unread_words(unread: &Unread) -> String {
     format!("{}; {}", what(unread), remedy(unread))
 }
 
-/// What is wrong, as what follows the file's name.
+/// The problem, as the part after the file's name.
 pub(crate) fn what(unread: &Unread) -> String {
     format!("{}: {}", head(unread), missing(unread).join(", "))
 }
 
-/// The same in parts, for who breaks lines between them.
+/// The same in parts, for callers that break lines between them.
 pub(crate) fn parts(unread: &Unread) -> Vec<String> {
     let mut parts = missing(unread);
     if let Some(first) = parts.first_mut() {
@@ -25,12 +25,15 @@ pub(crate) fn parts(unread: &Unread) -> Vec<String> {
     parts
 }
 
-/// What of it is not there or could not be read.
+/// Missing or unreadable parts of the file.
 fn missing(unread: &Unread) -> Vec<String> {
     let mut parts = Vec::new();
     if unread.chunks > 0 {
         let is = if unread.chunks == 1 { "is" } else { "are" };
-        parts.push(format!("{} {is} not whole", plural(unread.chunks, "chunk")));
+        parts.push(format!(
+            "{} {is} incomplete",
+            plural(unread.chunks, "chunk")
+        ));
     }
     if unread.absent > 0 {
         parts.push(format!("{} are missing", bytes(unread.absent)));
@@ -49,14 +52,18 @@ fn head(unread: &Unread) -> &'static str {
     }
 }
 
-/// What to do.
+/// The remedy.
 pub(crate) fn remedy(unread: &Unread) -> &'static str {
     match (unread.is_at_end, unread.absent) {
-        (false, _) => "all else is told; copy it again from where it was made",
+        (false, _) => "the report has all other data; copy the file again from its origin",
         (true, 0) => {
-            "all else is told; if it is still being written, stop or dump the recording first"
+            "the report has all other data; if the file is still being written, stop or dump the \
+             recording first"
         }
-        (true, _) => "all else is told; copy it again, or record again where the disk has room",
+        (true, _) => {
+            "the report has all other data; copy the file again, or record again on a \
+         disk with enough room"
+        }
     }
 }
 
@@ -86,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_tell_what_is_missing_and_what_to_do() {
+    fn warning_names_missing_parts_and_the_remedy() {
         let cut = Unread {
             chunks: 1,
             bytes: 321,
@@ -95,8 +102,9 @@ mod tests {
         };
         assert_eq!(
             unread_words(&cut),
-            "is cut off: 1 chunk is not whole, 12,345 bytes are missing, 321 bytes could not be \
-             read; all else is told; copy it again, or record again where the disk has room"
+            "is cut off: 1 chunk is incomplete, 12,345 bytes are missing, 321 bytes could not be \
+             read; the report has all other data; copy the file again, or record again on a disk \
+             with enough room"
         );
         let tail = Unread {
             chunks: 0,
@@ -122,13 +130,13 @@ mod tests {
             bytes: 0,
             ..tail
         };
-        assert_eq!(what(&open), "was never finished: 1 chunk is not whole");
+        assert_eq!(what(&open), "was never finished: 1 chunk is incomplete");
         let amid = Unread {
             is_at_end: false,
             chunks: 2,
             ..cut
         };
-        assert!(what(&amid).starts_with("is damaged: 2 chunks are not whole"));
+        assert!(what(&amid).starts_with("is damaged: 2 chunks are incomplete"));
         assert_eq!(value(None), Value::Null);
         assert_eq!(value(Some(&cut))["absentBytes"], 12_345);
     }

@@ -1,8 +1,8 @@
-//! Words for what the samples of a profile measure.
+//! Names of the measure of a profile's samples.
 
 use dwell_profile::{Measured, Profile};
 
-/// What time of samples is, behind a number of seconds.
+/// Name of the samples' time, for use behind a number of seconds.
 pub(crate) fn of_time(profile: &Profile) -> &'static str {
     match profile.info().measured {
         Measured::CpuTime => "of CPU time",

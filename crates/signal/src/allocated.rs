@@ -1,5 +1,5 @@
-//! Snapshots of threads that have allocated an object, taken in a callback of the runtime on the
-//! thread itself: ordinary code, into which signals may come at any point.
+//! Snapshots of threads that have allocated an object. They are taken in a callback of the runtime
+//! on the thread itself: ordinary code, in which signals may arrive at any point.
 
 use crate::capture::{self, Moment};
 use crate::engine::Engine;
@@ -10,11 +10,11 @@ use core::sync::atomic::Ordering;
 
 impl Engine {
     /// Takes a snapshot of the calling thread, whose record this is, for an object that it has
-    /// allocated. It shows the thread from its last managed frame on. Does nothing while nothing is
-    /// recorded. Whether the drainer will see it; of those that
-    /// are told, what found no slot is counted.
+    /// allocated. The snapshot shows the thread from its last managed frame on. Does nothing while
+    /// no recording runs. Returns whether the drainer will see the snapshot. A reported allocation
+    /// that finds no slot is counted.
     pub fn allocated(&'static self, record: &ThreadRecord, allocation: &Allocation) -> bool {
-        // As a handler: who stops waits for those that have begun.
+        // Counts as a handler: a stop waits for snapshots that have begun.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let published = self.running.load(Ordering::SeqCst)
             && record.is_live()

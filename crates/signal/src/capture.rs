@@ -1,7 +1,7 @@
-//! Fills a slot: registers, stack, anchor, kernel chain, and what the agent's hook adds.
+//! Fills a slot: registers, stack, anchor, kernel chain, and the additions of the agent's hook.
 //!
-//! Every read of memory is fault-tolerant, the thread's own stack included: what is believed to be
-//! its end may be wrong.
+//! Every read of memory is fault-tolerant, also of the thread's own stack: its assumed end may be
+//! wrong.
 
 use crate::arch::{self, Registers};
 use crate::counters::Cause;
@@ -19,14 +19,14 @@ use crate::vantage::Vantage;
 use core::sync::atomic::Ordering;
 use dwell_walker::{Failure, Frame, Memory};
 
-/// Copied of a stack whose end nobody knows.
+/// Bytes copied of a stack whose end is not known.
 const UNKNOWN_STACK_BYTES: usize = 64 << 10;
-/// Room kept for what the agent's hook copies from the heap.
+/// Room reserved for copies from the heap by the agent's hook.
 const CHUNK_BYTES: usize = 8 << 10;
-/// Stacks of which only the end is known are believed up to this size.
+/// Maximum plausible size of a stack of which only the end is known.
 const KNOWN_STACK_MAX_BYTES: u64 = 1 << 30;
 
-/// What a snapshot is taken for.
+/// The reason for a snapshot, and its time.
 pub(crate) struct Moment {
     pub begin_ns: u64,
     pub cpu_ns: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Moment {
     pub wait: Wait,
 }
 
-/// What became of a sample.
+/// The outcome of a sample.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Published {
     /// Whether the drainer will see it.
@@ -46,7 +46,7 @@ pub(crate) struct Published {
     pub waited_ns: u64,
 }
 
-/// The interrupted thread, as the ways to sample it need it.
+/// The interrupted thread, for all ways to sample it.
 struct Subject<'a> {
     engine: &'static Engine,
     record: &'a ThreadRecord,
@@ -80,7 +80,8 @@ pub(crate) fn publish(
         return not_walked(&subject, Failure::SignalStack);
     }
     let is_server = record.tid() == engine.server();
-    // Others wait for a thread that is late for a stop, or has a monitor: it shall not wait itself.
+    // Others wait for a thread that is late for a stop, or owns a monitor: it must not wait
+    // itself.
     let is_waited_for = matches!(moment.reason, Reason::Stop | Reason::Owner);
     let may_wait = !is_server && !is_waited_for;
     match engine.vantage() {
@@ -99,10 +100,10 @@ pub(crate) fn publish(
     }
 }
 
-/// Takes a snapshot of the calling thread, which is in no handler, where its managed code has left
-/// for the runtime's: at its anchor. Nothing below that is copied, so it has to be walked from
-/// there. All of the thread's signals may come meanwhile: slots are taken and published without
-/// locks.
+/// Takes a snapshot of the calling thread, which is in no handler, at its anchor: where its
+/// managed code has entered the runtime. Nothing below the anchor is copied, so the walk has to
+/// begin there. Any of the thread's signals may arrive during this call: slots are taken and
+/// published without locks.
 pub(crate) fn publish_here(
     engine: &'static Engine,
     record: &ThreadRecord,
@@ -110,7 +111,7 @@ pub(crate) fn publish_here(
 ) -> Published {
     let (sp, pc, fp) = anchor(engine, record.managed_thread()).unwrap_or_default();
     let stack = match sp {
-        // A thread that has no managed frame: the runtime allocates for itself.
+        // A thread without a managed frame: the runtime allocates for itself.
         0 => StackRange::NONE,
         sp => stack_range(engine, record, sp),
     };
@@ -130,8 +131,8 @@ pub(crate) fn publish_here(
     }
 }
 
-/// Lets `look` walk another thread, whose record this is, into a slot, and hands that to the
-/// drainer if it says so. The calling thread is in no handler.
+/// Lets `look` walk another thread, whose record this is, into a slot. If `look` returns true, the
+/// drainer gets the slot. The calling thread is in no handler.
 pub(crate) fn publish_other(
     engine: &'static Engine,
     record: &ThreadRecord,
@@ -163,7 +164,7 @@ pub(crate) fn publish_other(
     };
     note(&subject, &mut slot);
     let header = slot.header();
-    // What the thread owes stays its own.
+    // The thread keeps its CPU-time debt.
     (header.weight_ns, header.carried) = (0, 0);
     header.request = request;
     if !look(&mut WalkTarget::new(&mut slot, engine.live, frames)) {
@@ -184,7 +185,7 @@ fn not_walked(subject: &Subject<'_>, failure: Failure) -> Published {
     finish(subject, slot)
 }
 
-/// Waits until the walking thread has walked the stack; if it does not, takes a snapshot.
+/// Waits until the walking thread has walked the stack; if that takes too long, takes a snapshot.
 #[inline]
 fn paused(subject: &Subject<'_>) -> Published {
     let engine = subject.engine;
@@ -212,9 +213,9 @@ fn paused(subject: &Subject<'_>) -> Published {
     }
 }
 
-/// Copies the stack if all of it can be copied, and walked in time. Else the thread walks itself:
-/// it may be on an alternate stack above frames on its ordinary one, or the stack is larger than
-/// any slot, or who walks copies gets no processor.
+/// Copies the stack if the whole of it can be copied, and walked in time. Otherwise the thread
+/// walks itself. Reasons are an alternate stack above frames on the ordinary one, a stack larger
+/// than any slot, or a walking thread that gets no processor.
 #[inline]
 fn copied(subject: &Subject<'_>) -> Published {
     let engine = subject.engine;
@@ -229,7 +230,7 @@ fn copied(subject: &Subject<'_>) -> Published {
         if slot.header().walk.walk().is_some() {
             return Some(slot);
         }
-        engine.pool.release(slot); // what walks need is not there yet
+        engine.pool.release(slot); // the data for walks is not set yet
         None
     });
     if published.ok {
@@ -244,7 +245,7 @@ fn copied(subject: &Subject<'_>) -> Published {
     snapshot(subject, true)
 }
 
-/// Copies the stack; the drainer walks the copy. Without `copy` it walks the stack as it is then.
+/// Copies the stack; the drainer walks the copy. Without `copy` it walks the live stack later.
 #[inline]
 fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     let engine = subject.engine;
@@ -261,7 +262,7 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     if copy {
         copy_stack(engine, &mut slot, &subject.stack);
     } else {
-        // Nothing governs the stack's addresses: they are read as they are by then.
+        // No region covers the stack's addresses: they are read live.
         slot.header().stack_lo = 0;
     }
     call_extra(engine, subject.record, &mut slot, copy);
@@ -274,10 +275,10 @@ fn snapshot(subject: &Subject<'_>, copy: bool) -> Published {
     finish(subject, slot)
 }
 
-/// Frames for which a slot of the smallest class has room.
+/// Number of frames that fit into a slot of the smallest class.
 const FEW_FRAMES: usize = 1024;
 
-/// Has the stack walked before the slot is published.
+/// Walks the stack before the slot is published.
 #[inline]
 fn walked(
     subject: &Subject<'_>,
@@ -313,7 +314,7 @@ fn walk_here(engine: &Engine, mut slot: OwnedSlot) -> Option<OwnedSlot> {
     Some(slot)
 }
 
-/// All that a slot says of the thread, apart from its stack and what hooks add.
+/// All data of the thread in a slot, apart from its stack and the additions of hooks.
 #[inline]
 fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     let (record, moment) = (subject.record, subject.moment);
@@ -321,7 +322,7 @@ fn note(subject: &Subject<'_>, slot: &mut OwnedSlot) {
     header.time_ns = moment.begin_ns;
     header.cpu_ns = moment.cpu_ns;
     header.interval_ns = subject.interval_ns;
-    // What the thread owes is its next sample's.
+    // The thread's debt goes to its next sample.
     let (carried, carried_ns) = match moment.reason {
         Reason::Allocation | Reason::Wait => (0, 0),
         _ => (
@@ -371,7 +372,7 @@ fn finish(subject: &Subject<'_>, mut slot: OwnedSlot) -> Published {
 }
 
 /// A thread may block SIGSEGV, and the handler inherits its mask: a fault would end the process.
-/// The thread's own mask comes back when the handler returns.
+/// The thread's own mask is restored when the handler returns.
 #[inline]
 fn allow_faults(frame: &libc::ucontext_t) {
     let mask = (&raw const frame.uc_sigmask).cast::<u64>();
@@ -389,12 +390,13 @@ struct StackRange {
     /// How many bytes from `lo` on to copy.
     wanted: usize,
     end_known: bool,
-    /// Another stack of the thread, on which it is not just now; empty if there is none.
+    /// Another stack of the thread, which it does not use at the moment; empty if the thread has
+    /// only one.
     left: (u64, u64),
 }
 
 impl StackRange {
-    /// Nothing is copied.
+    /// No copy.
     const NONE: StackRange = StackRange {
         lo: 0,
         hi: 0,
@@ -427,7 +429,7 @@ fn stack_range(engine: &Engine, record: &ThreadRecord, sp: u64) -> StackRange {
         return up_to(thread_pointer);
     }
     // An alternate stack, a coroutine's, or the main thread's. The stack that the thread has left
-    // for it is not copied and changes as soon as the thread goes on.
+    // for it is not copied: it changes as soon as the thread continues.
     let is_main = || record.tid() == engine.main_tid;
     let left = if known_hi > known_lo {
         (known_lo, known_hi)
@@ -463,7 +465,7 @@ fn copy_stack(engine: &Engine, slot: &mut OwnedSlot, stack: &StackRange) {
     }
 }
 
-/// The thread's anchor, and what else the runtime wants: they change as soon as the thread goes on.
+/// The thread's anchor and the runtime's other words: they change as soon as the thread continues.
 #[inline]
 fn copy_runtime_state(engine: &Engine, record: &ThreadRecord, header: &mut SlotHeader) {
     let managed_thread = record.managed_thread();
@@ -497,7 +499,7 @@ fn anchor(engine: &Engine, managed_thread: u64) -> Option<(u64, u64, u64)> {
     Some((field(sp)?, field(pc)?, field(fp)?))
 }
 
-/// Whether what signals the thread does so also for its time in the kernel.
+/// Whether the source of the thread's signals also counts its time in the kernel.
 #[inline]
 fn may_be_in_kernel(engine: &Engine, record: &ThreadRecord) -> bool {
     record.engine.load(Ordering::Relaxed) != PERF || engine.sees_kernel()
@@ -508,7 +510,7 @@ fn copy_kernel_chain(engine: &Engine, record: &ThreadRecord, header: &mut SlotHe
     header.kernel_len = 0;
     let ring = record.ring.load(Ordering::Relaxed);
     header.kernel_unseen = ring == 0 && may_be_in_kernel(engine, record);
-    // A thread that takes a snapshot of itself was not in the kernel for its own sake.
+    // A thread that takes a snapshot of itself was in the kernel only for that.
     if ring == 0 || header.reason != Reason::CpuTime {
         return;
     }
@@ -539,7 +541,7 @@ fn call_extra(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, copy
     });
 }
 
-// After the other one, which finds out which logical thread is mounted.
+// After the other hook, which finds out which logical thread is mounted.
 #[inline(never)]
 fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let hook = engine.context.load(Ordering::Acquire);
@@ -557,7 +559,7 @@ fn call_context(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     });
 }
 
-// Whether the thread has what is asked for is read while it stands still: it cannot give it up.
+// The claim is checked while the thread stands still: it cannot give the object up.
 #[inline(never)]
 fn call_claim(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot) {
     let hook = engine.claim.load(Ordering::Acquire);

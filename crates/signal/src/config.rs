@@ -1,4 +1,4 @@
-//! What the agent tells this crate at start-up. Plain data; must not do anything.
+//! The agent's configuration of this crate at start-up. Plain data; must not do anything.
 
 use crate::load::Live;
 use crate::sys::Errno;
@@ -8,8 +8,8 @@ use dwell_walker::Memory;
 /// How threads are signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// `perf_event_open` cpu-clock: exact to some 100 us; a file descriptor per thread. Threads for
-    /// which no event can be had get a timer.
+    /// `perf_event_open` cpu-clock: exact to some 100 us; a file descriptor per thread. Threads
+    /// that cannot get an event get a timer.
     Perf {
         /// Sample while in the kernel as well, with its call chain, if that is permitted.
         kernel: bool,
@@ -21,7 +21,7 @@ pub enum EngineKind {
 /// A size class of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassSpec {
-    /// Stack bytes (and copied heap chunk bytes) a slot of the class holds.
+    /// Stack bytes (and copied heap chunk bytes) that a slot of the class holds.
     pub capacity_bytes: usize,
     /// How many slots.
     pub count: u32,
@@ -40,16 +40,16 @@ pub struct Config<'a> {
     /// Size classes of slots, smallest first; at most [`CLASSES_MAX`].
     pub classes: &'a [ClassSpec],
     /// Whether handlers run on a thread's alternate stack, if it has one. Some runtimes (Go) have
-    /// such small ordinary stacks that a handler must not run there; others take a thread on its
-    /// alternate stack for one that must not be stopped yet.
+    /// such small ordinary stacks that a handler must not run there. Others treat a thread on its
+    /// alternate stack as one that must not be stopped yet.
     pub on_alternate_stack: bool,
-    /// Signals that wait until our handler has returned, as the kernel's set: those whose handlers
-    /// must not run inside of what ours calls. SIGSEGV and SIGBUS must not be among them.
+    /// Signals that wait until our handler has returned, as the kernel's set. Their handlers must
+    /// not run inside functions that our handler calls. SIGSEGV and SIGBUS must not be among them.
     pub blocked: u64,
 }
 
-/// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only what is
-/// copied takes memory, and slots used last are used first.
+/// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only copied bytes
+/// take memory, and slots used last are used first.
 pub const DEFAULT_CLASSES: [ClassSpec; 5] = [
     ClassSpec {
         capacity_bytes: 24 << 10,
@@ -88,10 +88,10 @@ impl Default for Config<'_> {
 /// An offset that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Which words of a runtime's memory the handler reads: some are copied from the runtime's own
-/// structure of the thread ([`ThreadRecord::managed_thread`]), as they change when the thread goes
-/// on. Unknown until set; may be set as soon as the runtime's layout has been found out, even while
-/// signals arrive.
+/// The words of a runtime's memory that the handler reads. Some are copied from the runtime's own
+/// structure of the thread ([`ThreadRecord::managed_thread`]), because they change when the thread
+/// continues. Unknown until set. The agent may set them while signals arrive, once it knows the
+/// runtime's layout.
 ///
 /// [`ThreadRecord::managed_thread`]: crate::ThreadRecord::managed_thread
 #[derive(Debug)]
@@ -117,21 +117,21 @@ impl Words {
     }
 
     /// Address of a word that is -1 until the runtime has found that it must end the process. From
-    /// then on no snapshot is taken: others' handlers may have our SIGSEGV by then, and let every
-    /// thread sleep that comes to them, with whatever locks it has.
+    /// then on no snapshot is taken. Other handlers may have taken over our SIGSEGV by then, and
+    /// put every thread that enters them to sleep, together with its locks.
     pub fn set_ending(&self, addr: u64) {
         self.ending.store(addr, Ordering::Relaxed);
     }
 
-    /// Whether the runtime is about to end the process, as far as that can be known.
+    /// Whether the runtime is about to end the process, as far as is known.
     #[inline]
     pub(crate) fn is_ending(&self, live: &Live) -> bool {
         let addr = self.ending.load(Ordering::Relaxed);
         addr != 0 && live.word(addr).is_ok_and(|word| word != u64::MAX)
     }
 
-    /// Offsets, from the thread's structure, of the three words of its anchor: sp, pc and fp of the
-    /// managed frame from which it has left for the runtime's own code.
+    /// Offsets, from the thread's structure, of the three words of its anchor: sp, pc and fp of
+    /// the managed frame from which it has called the runtime's own code.
     pub fn set_anchor(&self, sp: u32, pc: u32, fp: u32) {
         self.anchor_sp.store(sp, Ordering::Relaxed);
         self.anchor_pc.store(pc, Ordering::Relaxed);
@@ -171,14 +171,14 @@ fn known(offset: &AtomicU32) -> Option<u64> {
     (offset != UNKNOWN).then_some(u64::from(offset))
 }
 
-/// Picks an unused real-time signal, from the highest but one downwards: libraries that want one
+/// Picks an unused real-time signal, from the second highest downwards: libraries that want one
 /// tend to take the lowest, and debuggers the highest.
 ///
 /// # Errors
 /// `EAGAIN` if all are in use.
 pub fn pick_signal() -> Result<i32, Errno> {
     const FIRST: i32 = 63;
-    const LAST: i32 = 35; // below are those the C library keeps for itself
+    const LAST: i32 = 35; // the C library reserves those below
     (LAST..=FIRST)
         .rev()
         .find(|signal| {

@@ -1,4 +1,4 @@
-//! Counters by cause and the histogram of handler times: nothing is lost silently.
+//! Counters by cause and the histogram of handler times: each loss is counted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,11 +18,11 @@ pub enum Cause {
     Truncated,
     /// Snapshots whose stack could not be read to its end.
     StackFault,
-    /// Signals with our number that nobody of ours sent; passed on.
+    /// Signals with our number that dwell did not send; passed on.
     Foreign,
-    /// Signals for a thread record that has ended or belongs to somebody else by now.
+    /// Signals for a thread record that has ended or has been reused.
     Stale,
-    /// Signals while the thread's record was being worked on; armed again afterwards.
+    /// Signals while another thread worked on the thread's record; armed again afterwards.
     Nested,
     /// Signals after the recording was stopped.
     Stopped,
@@ -36,20 +36,20 @@ pub enum Cause {
     ArmFailed,
     /// Threads armed again by `tend` because no signal had come for too long.
     Silent,
-    /// Threads that ended without saying so, found by `tend`.
+    /// Threads that ended without notice, found by `tend`.
     Vanished,
-    /// Points of ended threads for which there was never a slot, and which nobody took over:
-    /// CPU time that no sample carries.
+    /// Points of ended threads that never found a slot and were not taken over: CPU time that no
+    /// sample carries.
     PointsLost,
-    /// Samples without a kernel call chain because the ring could not be read in step.
+    /// Samples without a kernel call chain because the ring's records could not be parsed.
     RingSkipped,
     /// Slots or records lost to endless contention; should stay 0.
     Contention,
-    /// Threads that waited for the walking thread in vain and took a snapshot instead.
+    /// Threads that waited in vain for the walking thread and took a snapshot instead.
     PauseTimeout,
-    /// Walks begun again because a deep stack needed a larger slot.
+    /// Walks that were restarted because a deep stack needed a larger slot.
     WalkedAgain,
-    /// Stacks walked in the handler because they could not be copied whole.
+    /// Stacks walked in the handler because they could not be copied as a whole.
     WalkedInstead,
     /// Stacks walked in the handler because copies were walked too late; see
     /// [`crate::Engine::set_behind`].
@@ -62,7 +62,7 @@ pub enum Cause {
     Wait,
     /// Such waits without a free slot.
     WaitLost,
-    /// Snapshots that the kernel has copied, and no signal; they are among the others.
+    /// Snapshots copied by the kernel without a signal; they are included in the others.
     Unsignalled,
 }
 
@@ -72,13 +72,14 @@ pub const CAUSES: usize = Cause::Unsignalled as usize + 1;
 /// Buckets to each doubling of the time.
 const PER_OCTAVE_BITS: u32 = 3;
 
-/// Buckets of the histogram of handler times, see [`bucket_end_ns`]; the last one takes the rest.
+/// Buckets of the histogram of handler times, see [`bucket_end_ns`]. The last one takes all longer
+/// times.
 pub const HISTOGRAM_BUCKETS: usize = 30 << PER_OCTAVE_BITS;
 
-/// Handlers that took longer were most likely off the CPU meanwhile.
+/// Handlers that took longer were most likely off the CPU in between.
 const LONG_NS: u64 = 250_000;
 
-/// Which bucket counts `ns`: those below 8 have one each, then eight share each doubling.
+/// The bucket of `ns`: values below 8 have one each, then eight share each doubling.
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let bits = u64::BITS.wrapping_sub(ns.leading_zeros());
@@ -100,9 +101,9 @@ pub fn bucket_end_ns(bucket: usize) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSnapshot {
     counts: [u64; CAUSES],
-    /// Handler times: how long threads were held up, waiting included.
+    /// Handler times: how long threads were held up, including waits.
     pub handler_ns: [u64; HISTOGRAM_BUCKETS],
-    /// Handlers that were not off the CPU, and how long these worked.
+    /// Number of handlers that were not off the CPU, and their total working time.
     pub worked: (u64, u64),
     /// How long threads waited for the walking thread.
     pub waited_ns: u64,
@@ -169,7 +170,7 @@ impl Counters {
         counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// A handler took `ns`, in `waited_ns` of which it waited to be walked.
+    /// Adds a handler that took `ns`, of which it waited `waited_ns` to be walked.
     #[inline]
     pub(crate) fn handler_took(&self, ns: u64, waited_ns: u64) {
         if let Some(counter) = self.handler_ns.get(bucket_of(ns)) {
@@ -187,13 +188,13 @@ impl Counters {
         self.waited_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Points that no sample will carry, and the CPU time they stood for.
+    /// Adds points that no sample will carry, and the CPU time they stood for.
     pub(crate) fn lost(&self, points: u64, weight_ns: u64) {
         self.add(Cause::PointsLost, points);
         self.lost_ns.fetch_add(weight_ns, Ordering::Relaxed);
     }
 
-    /// An allocation that stands for so many bytes was published, or found no slot.
+    /// Adds an allocation with this weight in bytes that was published, or found no slot.
     pub(crate) fn allocated(&self, bytes: u64, published: bool) {
         let (cause, sum) = match published {
             true => (Cause::Allocation, &self.allocated_bytes),
@@ -203,7 +204,7 @@ impl Counters {
         sum.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A wait that stands for so much time was published, or found no slot.
+    /// Adds a wait with this weight in ns that was published, or found no slot.
     pub(crate) fn wait(&self, ns: u64, published: bool) {
         let (cause, sum) = match published {
             true => (Cause::Wait, &self.blocked_ns),

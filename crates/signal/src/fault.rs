@@ -1,16 +1,17 @@
-//! The SIGSEGV and SIGBUS handlers: they let our loads fail softly and pass everything else on.
+//! The SIGSEGV and SIGBUS handlers: our loads return an error, and all other faults are passed on.
 //!
-//! Installed before whatever handler is there (HotSpot's implicit null checks and safepoint polls
-//! live on SIGSEGV), and invisible to it: the previous handler is called with the mask, stack and
-//! arguments the kernel would have given it. Must not do anything for a fault that is not ours.
+//! Installed before any existing handler (HotSpot's implicit null checks and safepoint polls live
+//! on SIGSEGV), and invisible to it. The previous handler is called with the mask, stack and
+//! arguments that the kernel would have given it. Must not do anything for a fault that is not
+//! ours.
 
 use crate::arch;
 use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// How often we can step in front of somebody who replaced us.
+/// How often we can step in front of a handler that replaced ours.
 const LEVELS: usize = 3;
-/// How long a thread waits for another one that is installing.
+/// How long a thread waits for another one that is installing the handlers.
 const YIELDS_MAX: u32 = 1 << 20;
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
@@ -18,7 +19,7 @@ type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 type InfoHandler = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 type PlainHandler = unsafe extern "C" fn(i32);
 
-/// An action that was in force before one of ours.
+/// An action that was installed before one of ours.
 #[derive(Debug)]
 pub(crate) struct Previous {
     handler: AtomicUsize,
@@ -38,7 +39,7 @@ impl Previous {
         self.handler.store(action.handler, Ordering::Release);
     }
 
-    /// Calls the handler, if it is one; gives back `SIG_DFL` or `SIG_IGN` otherwise.
+    /// Calls the handler, if it is one; returns `SIG_DFL` or `SIG_IGN` otherwise.
     #[inline]
     pub(crate) fn call(
         &self,
@@ -91,8 +92,8 @@ pub extern "C" fn dwell_fault_handler(
     on_fault(0, signal, info, context);
 }
 
-/// The fault handler in front of somebody who stepped in front of [`dwell_fault_handler`]. Each
-/// needs an address and a previous handler of its own, else the chain would be a circle.
+/// The fault handler in front of a handler that stepped in front of [`dwell_fault_handler`]. Each
+/// needs an address and a previous handler of its own. Otherwise the chain would be a circle.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_fault_again_handler(
     signal: i32,
@@ -118,7 +119,7 @@ fn on_fault(level: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut
     let code = unsafe { (*info.cast::<sys::SignalInfo>()).code };
     // SAFETY: ... and a ucontext_t that is ours to change until the handler returns.
     let frame = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    // Codes above 0 are the kernel's: somebody's kill() at that very pc is not a fault.
+    // Codes above 0 are the kernel's: a kill() by a program at that very pc is not a fault.
     if code > 0
         && let Some(landing) = arch::landing_for(arch::interrupted_pc(frame))
     {
@@ -136,7 +137,7 @@ fn on_fault(level: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut
     }
 }
 
-/// What the kernel does where there is no handler. A fault happens again when we return; a signal
+/// Does what the kernel does without a handler. A fault happens again when we return. A signal
 /// that was sent has to be sent again (it stays pending until we return).
 #[cold]
 fn die_by_default(signal: i32, code: i32) {
@@ -163,7 +164,7 @@ pub(crate) fn is_behind() -> bool {
     BEHIND.load(Ordering::Relaxed)
 }
 
-/// Installs the handlers in front of those that are there, once.
+/// Installs the handlers in front of the present ones, once.
 ///
 /// # Errors
 /// The kernel's error, which for these signals means a sandbox that forbids `rt_sigaction`.
@@ -174,7 +175,7 @@ pub fn install_fault_handler() -> Result<(), Errno> {
             break;
         }
         if INSTALLING.swap(true, Ordering::AcqRel) {
-            sys::sched_yield(); // another thread is at it
+            sys::sched_yield(); // another thread is installing them
             continue;
         }
         let result = install_first();
@@ -190,16 +191,16 @@ pub fn install_fault_handler() -> Result<(), Errno> {
     }
 }
 
-/// Lets faults of the calling thread reach the handlers, which a thread that blocks SIGSEGV or
-/// SIGBUS must do before it loads anything that may fault: the kernel ends a process that faults
-/// with the signal blocked. (The sampling handler does it for itself.)
+/// Lets faults of the calling thread reach the handlers. A thread that blocks SIGSEGV or SIGBUS
+/// must call it before any load that may fault: the kernel ends a process that faults with the
+/// signal blocked. (The sampling handler does it for itself.)
 pub fn allow_faults_here() {
     sys::unblock(sys::FAULT_SIGNALS);
 }
 
 fn install_first() -> Result<(), Errno> {
     for (column, signal) in SIGNALS.iter().enumerate() {
-        // After a half-failed attempt one of them may be ours already.
+        // After an attempt that failed half-way one of them may be ours already.
         if level_of(&sys::sigaction(*signal, None)?).is_none() {
             install(0, column, *signal)?;
         }
@@ -223,7 +224,7 @@ fn install(level: usize, column: usize, signal: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Our action, such that the previous handler runs as if the kernel had called it.
+/// Our action, set so that the previous handler runs as if the kernel had called it.
 fn front_of(previous: &KernelAction, handler: Handler) -> KernelAction {
     let inherited = (libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART) as u64;
     let restorer = if previous.restorer == 0 {
@@ -252,8 +253,8 @@ fn level_of(action: &KernelAction) -> Option<usize> {
         .position(|handler| *handler as *const () as usize == action.handler)
 }
 
-/// Steps in front of handlers that replaced ours since; true if we are first (again). If not, loads
-/// are left to the kernel.
+/// Steps in front of handlers that have replaced ours; true if ours is first (again). If not, the
+/// kernel does the loads.
 ///
 /// Each time needs a handler of its own, so this works twice per signal. Ordinary threads only, one
 /// at a time. Takes two system calls if nothing has changed: call it before each piece of work that

@@ -1,15 +1,15 @@
 //! Lock-free stacks of indices whose links lie in memory that is never unmapped.
 //!
-//! The head carries a 40-bit tag that every change increments: a pop that was preempted between
+//! The head carries a 40-bit tag that every change increments. So a pop that was preempted between
 //! reading the head and swapping it cannot mistake a recycled entry for the one it saw (that would
-//! take 2^40 changes meanwhile). Fails instead of looping without end.
+//! take 2^40 changes in between). Fails instead of looping without end.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Indices must be below this.
 pub const INDEX_LIMIT: u32 = (1 << 24) - 1;
 
-/// A failed swap means that somebody else succeeded; this many in a row do not happen.
+/// A failed swap means that another thread succeeded; this many in a row do not happen.
 const TRIES_MAX: u32 = 1 << 16;
 
 /// The head of a stack of indices.
@@ -97,8 +97,8 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn the_largest_index_has_room_beside_the_tag() {
-        // One more than an index is kept, and 0 ends a list.
+    fn head_holds_largest_index_and_full_tag() {
+        // The index plus one is kept, and 0 ends a list.
         let largest = INDEX_LIMIT - 1;
         for tag in [0, 1, (1 << 40) - 1] {
             assert_eq!(unpack(pack(tag, INDEX_LIMIT)), (tag, INDEX_LIMIT));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_last_comes_first() {
+    fn pop_returns_last_pushed_first() {
         let (head, links) = (TaggedHead::new(), [const { AtomicU32::new(0) }; 4]);
         let link = |index: u32| links.get(index as usize);
         for index in [2, 0, 3] {

@@ -1,8 +1,8 @@
-//! The sampling signal's handler, step by step. What it can reach must be safe in a signal.
+//! The sampling signal's handler, step by step. Everything it reaches must be safe in a signal.
 //!
-//! Find the thread's record; read the thread's CPU clock; ask the plan how many points are due;
-//! if any, take a slot, copy, publish; arm the next signal. A signal that is not for us goes to
-//! whoever had the signal before.
+//! Find the thread's record. Read the thread's CPU clock. Ask the plan how many points are due. If
+//! any are, take a slot, copy, publish. Arm the next signal. A signal that is not for us goes to
+//! the handler that was installed before.
 
 use crate::arch;
 use crate::capture;
@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering;
 
 /// `si_code` of a signal that a file descriptor's readiness caused: `POLL_IN` to `POLL_HUP`.
 const POLL_CODES: core::ops::RangeInclusive<i32> = 1..=6;
-/// The one among them that says that a perf event has sent all it may, and is disabled.
+/// The code of a perf event that has sent as many signals as it may, and is disabled.
 const POLL_HUP: i32 = 6;
 /// `si_code` of a POSIX timer's signal.
 const SI_TIMER: i32 = -2;
@@ -36,7 +36,7 @@ pub extern "C" fn dwell_sample_handler(
     let mut waited_ns = 0;
     match find(engine, &sent) {
         Found::Record(record, reason) => {
-            // SAFETY: ... and a valid ucontext_t, which nobody else changes meanwhile.
+            // SAFETY: ... and a valid ucontext_t, which no other code changes during the call.
             let frame = unsafe { &*context.cast::<libc::ucontext_t>() };
             let signal = Signal {
                 reason,
@@ -52,8 +52,8 @@ pub extern "C" fn dwell_sample_handler(
         Found::Stale => engine.counters.add(Cause::Stale, 1),
         Found::Foreign => {
             engine.counters.add(Cause::Foreign, 1);
-            // The default action would end the process; nobody meant that by using a signal that
-            // has a handler.
+            // The default action would end the process. The sender cannot have meant that: the
+            // signal has a handler.
             let _ = engine.previous.call(signal, info, context);
         }
     }
@@ -62,8 +62,8 @@ pub extern "C" fn dwell_sample_handler(
     engine.in_flight.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// The handler of SIGIO, installed where there was none: the queue of signals is full. The thread
-/// stays silent until `Engine::tend` arms it again.
+/// The handler of SIGIO, installed if there was none: the queue of signals is full. The thread
+/// gets no signals until `Engine::tend` arms it again.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_queue_full_handler(
     _signal: i32,
@@ -108,8 +108,8 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
     )
 }
 
-/// Whether the record is that of the thread that runs. Threads that live have different bases of
-/// their thread-local storage, so the kernel has to be asked once only. (It is a register here: the
+/// Whether the record is that of the running thread. Live threads have different bases of their
+/// thread-local storage, so the kernel has to be asked only once. (It is a register here: the
 /// thread may block the signals of faults.)
 #[inline]
 fn is_here(engine: &Engine, record: &ThreadRecord) -> bool {
@@ -136,7 +136,7 @@ struct Signal {
     begin_ns: u64,
 }
 
-/// Returns for how long the thread waited to be walked, in ns.
+/// Returns how long the thread waited to be walked, in ns.
 #[inline]
 fn on_signal(
     engine: &'static Engine,
@@ -202,11 +202,11 @@ fn on_signal(
     waited_ns
 }
 
-/// Whether the thread still has time for itself. A perf event that goes off by itself did so during
-/// the long handler as well: its signal has waited for the handler's end, and must cost nothing.
+/// Whether the thread still makes progress of its own. A free-running perf event also overflows
+/// during a long handler. Its signal has waited for the handler's end, and must cost nothing.
 #[inline]
 fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
-    /// The timer and the thread's clock differ by less.
+    /// The difference between the timer and the thread's clock is smaller.
     const SLACK_NS: u64 = 5_000;
     let inner = guard.inner();
     sender != Sender::Agent
@@ -214,15 +214,15 @@ fn is_spared(guard: &mut Guard<'_>, cpu_ns: u64, sender: Sender) -> bool {
         && cpu_ns.saturating_add(SLACK_NS) < inner.spared_until_ns
 }
 
-/// The thread's CPU time now, or nearly so. After a handler that took long, the thread gets as much
-/// time for itself before the next one. Else a thread with a deep stack and a short interval would
-/// do nothing but handle signals. Its points are not lost, but taken together.
+/// The thread's CPU time now, or nearly so. After a long handler, the thread gets as much time for
+/// itself before the next one. Otherwise a thread with a deep stack and a short interval would
+/// only handle signals. Its points are not lost, but taken together.
 #[inline]
 fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64 {
-    /// Shorter handlers take a small part of the shortest interval at most.
+    /// Shorter handlers take only a small part of the shortest interval.
     const LONG_NS: u64 = 10_000;
-    /// Where the next point is so many times as far away, the thread has that time, and need not be
-    /// asked how much of its CPU time the handler has used: no more than has passed.
+    /// If the next point is this many times as far away, the thread has that time. The CPU time of
+    /// the handler need not be read then: it is no more than the elapsed time.
     const FAR: u64 = EARLY_PART;
     if took_ns < LONG_NS {
         return cpu_ns;
@@ -242,7 +242,8 @@ fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64
     now_ns
 }
 
-/// Takes the record, or tells whoever has it that a signal was missed, and what it asked.
+/// Locks the record. If it is locked already, leaves a note that a signal was missed, and its
+/// request.
 #[inline]
 fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     if let Some(guard) = record.try_lock() {
@@ -255,8 +256,8 @@ fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     record.try_lock()
 }
 
-/// Takes a sample, or carries the weight over to the thread's next one. Returns for how long the
-/// thread waited meanwhile, in ns.
+/// Takes a sample, or carries the weight over to the thread's next one. Returns how long the
+/// thread waited for that, in ns.
 #[inline]
 fn sample(
     engine: &'static Engine,

@@ -1,5 +1,5 @@
-//! What the agent adds to a snapshot: the hooks' types, and the snapshot in the making as they see
-//! it. Knows no engine, and not when a hook is called: that is `capture`'s.
+//! Hooks by which the agent adds to a snapshot: their types, and the unfinished snapshot as they
+//! see it. Knows no engine, and not when a hook is called: that is the task of `capture`.
 
 use crate::arch;
 use crate::load::Live;
@@ -9,17 +9,17 @@ use crate::slots::{
 };
 use dwell_context::Context;
 
-/// A larger chunk is not copied, so that a handler takes no longer than it must: it may well be an
+/// A larger chunk is not copied, so that a handler takes no longer than it must. It may well be an
 /// object whose size was read while a collector moved it.
 const CHUNK_MAX_BYTES: u32 = 1 << 20;
 
-/// What the agent adds to a snapshot, called in the handler after the stack has been copied.
+/// The agent's additions to a snapshot, called in the handler after the stack has been copied.
 ///
 /// Must be safe in a signal handler: no allocation, no locks, no panics, no thread-local storage,
 /// no calls into the runtime, all memory read through [`Capture::live`], all loops bounded, little
 /// stack. `xtask handler-graph` checks it if its symbol is called `dwell_*_hook`.
 ///
-/// It is `extern "C"` because calls of such functions cannot unwind: else the handler would have to
+/// It is `extern "C"` because such functions cannot unwind: otherwise the handler would have to
 /// deal with that.
 pub type Extra = extern "C" fn(&mut Capture<'_>);
 
@@ -27,13 +27,13 @@ pub type Extra = extern "C" fn(&mut Capture<'_>);
 /// [`Extra`] apply.
 pub type WalkHook = extern "C" fn(&mut WalkTarget<'_>);
 
-/// A snapshot in the making, for the agent's hook.
+/// An unfinished snapshot, for the agent's hook.
 pub struct Capture<'a> {
     pub(crate) slot: &'a mut OwnedSlot,
     pub(crate) pool: &'a SlotPool,
     pub(crate) record: &'a ThreadRecord,
     pub(crate) live: Live,
-    /// Whether the thread will have run on when the stack is walked.
+    /// Whether the thread will have continued when the stack is walked.
     pub(crate) copying: bool,
 }
 
@@ -58,7 +58,7 @@ impl Capture<'_> {
         self.slot.header()
     }
 
-    /// The thread's own thread pointer; 0 if it has none.
+    /// The thread's own thread pointer; 0 if it is not set.
     #[inline]
     #[must_use]
     pub fn thread_pointer(&self) -> u64 {
@@ -84,7 +84,7 @@ impl Capture<'_> {
         self.slot.header().request = request;
     }
 
-    /// Notes what the thread works for.
+    /// Notes the thread's context.
     #[inline]
     pub fn set_context(&mut self, context: &Context) {
         self.slot.header().context = *context;
@@ -100,10 +100,10 @@ impl Capture<'_> {
         self.slot.header().logical_name_len = copied as u8;
     }
 
-    /// Copies one range of heap (a continuation's chunk) behind what is there, as much as fits;
-    /// returns how many bytes that was. What did not fit cannot be read by the walk: the live bytes
-    /// belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits until it has
-    /// been walked, only the range's address is kept.
+    /// Copies one range of heap (a continuation's chunk) behind the present data, as much as fits.
+    /// Returns how many bytes were copied. The walk cannot read the part that did not fit: the
+    /// live bytes belong to another moment. At most [`CHUNKS_MAX`] ranges. If the thread waits
+    /// until it has been walked, only the range's address is kept.
     #[inline]
     pub fn copy_chunk(&mut self, addr: u64, len: u32) -> usize {
         let number = self.slot.header().chunks_len as usize;
@@ -137,7 +137,7 @@ impl Capture<'_> {
     /// Moves to a slot with room for `more` bytes, if there is one.
     #[inline]
     fn grow(&mut self, more: usize) {
-        // Aligning what is added takes less than 16 bytes.
+        // Alignment takes less than 16 bytes.
         let needed = self
             .slot
             .header()

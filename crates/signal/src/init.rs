@@ -1,4 +1,4 @@
-//! Makes the engine, and installs its handlers: the one place that knows both.
+//! Makes the engine, and installs its handlers: the only module that knows both.
 
 use crate::arch;
 use crate::config::{Config, EngineKind, pick_signal};
@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitError {
-    /// There is one already, or one is being made.
+    /// An engine exists already, or is being made.
     Already,
     /// The size classes are too many, too large or not in order.
     Classes,
@@ -22,7 +22,7 @@ pub enum InitError {
     FaultHandler(Errno),
     /// No real-time signal is free.
     NoSignal(Errno),
-    /// The signal asked for cannot be used.
+    /// The requested signal cannot be used.
     Signal(i32, Errno),
     /// No memory for the slots.
     Memory(usize, Errno),
@@ -32,7 +32,7 @@ impl core::fmt::Display for InitError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Already => write!(f, "the sampling engine is already in use in this process"),
-            Self::Classes => write!(f, "slot classes must be at most 5, smallest first"),
+            Self::Classes => write!(f, "at most 5 slot classes are supported, smallest first"),
             Self::FaultHandler(e) => write!(f, "cannot handle SIGSEGV and SIGBUS: {e}"),
             Self::NoSignal(e) => write!(f, "all real-time signals are in use: {e}"),
             Self::Signal(signal, e) => write!(f, "cannot use signal {signal}: {e}"),
@@ -46,7 +46,7 @@ impl core::error::Error for InitError {}
 /// Makes the engine. Sampling begins with [`Engine::start`].
 ///
 /// # Errors
-/// See [`InitError`]. Nothing is left behind but the fault handlers, which are harmless.
+/// See [`InitError`]. Only the fault handlers are left behind, which are harmless.
 pub fn init(config: &Config<'_>) -> Result<&'static Engine, InitError> {
     static MAKING: AtomicBool = AtomicBool::new(false);
     if MAKING.swap(true, Ordering::AcqRel) {
@@ -104,8 +104,8 @@ fn install_handlers(
         0 => arch::restorer(),
         known => known,
     };
-    // The signal itself is blocked while its handler runs; of others what was asked for, and never
-    // those of faults.
+    // The signal itself is blocked while its handler runs. Of the others the requested ones are
+    // blocked, but never those of faults.
     let action = KernelAction {
         handler: handler::dwell_sample_handler as *const () as usize,
         flags,
@@ -120,8 +120,8 @@ fn install_handlers(
     Ok(())
 }
 
-/// If the kernel cannot queue our signal for a perf event it sends SIGIO, which kills a process
-/// that does nothing about it. A process that handles or ignores SIGIO is left alone.
+/// If the kernel cannot queue our signal for a perf event it sends SIGIO, which kills a process by
+/// default. A process that handles or ignores SIGIO is not changed.
 fn guard_against_sigio(like: &KernelAction) -> Result<(), InitError> {
     let error = |e| InitError::Signal(libc::SIGIO, e);
     let before = sys::sigaction(libc::SIGIO, None).map_err(error)?;

@@ -1,14 +1,14 @@
 //! The only crate with signal handlers and assembly: fault-tolerant loads, snapshots, timers, perf.
 //!
-//! A timer or a perf event signals a thread that has used CPU time; the handler copies the thread's
-//! registers, its stack and the anchor of its managed frames into a preallocated slot; an ordinary
-//! thread drains the slots. Whatever a handler can reach must not allocate, lock, panic, unwind,
-//! format, touch lazy thread-local storage or call libc beyond `clock_gettime` and `memcpy`; the
-//! task `xtask handler-graph` proves it on the built library. No runtime is known here: what is
-//! copied of one's own structures are words that it has asked for.
+//! A timer or a perf event signals a thread that has used CPU time. The handler copies the
+//! thread's registers, its stack and the anchor of its managed frames into a preallocated slot. An
+//! ordinary thread drains the slots. Code that a handler can reach must not allocate, lock, panic,
+//! unwind, format, touch lazy thread-local storage or call libc beyond `clock_gettime` and
+//! `memcpy`. The task `xtask handler-graph` proves it on the built library. This crate knows no
+//! runtime: from a runtime's structures it copies only the words that the agent has configured.
 //!
-//! Read next: [`handler`] (what happens in a signal), [`engine`] (the API), [`plan`] (why the sum
-//! of weights is the CPU time).
+//! Read next: [`handler`] (the steps in a signal), [`engine`] (the API), [`plan`] (why the sum of
+//! weights is the CPU time).
 #![no_std]
 #![cfg_attr(
     not(test),

@@ -1,16 +1,19 @@
 //! Loads that cannot crash: [`Live`], the process's own memory as a [`Memory`].
 //!
 //! A load is one instruction whose address the fault handler knows (see [`crate::fault`]). Reads
-//! that succeed cost a call and a load; reads that fail cost a signal (10 to 20 us), so callers
-//! should not make a habit of them. While another handler is in front of ours, the kernel copies:
-//! that handler may end the process at a fault.
+//! that succeed cost a call and a load. Reads that fail cost a signal (10 to 20 us), so callers
+//! should avoid them. While another handler is in front of ours, the kernel copies: that handler may
+//! end the process at a fault.
 
 use crate::sys::{self, Errno};
 use crate::{arch, fault};
 use dwell_walker::{Fault, Memory};
 
-/// This process's memory. Having one proves that the fault handler is installed. Threads that
-/// block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
+/// Linux maps nothing below (`vm.mmap_min_addr`). Numbers are taken for addresses most often there.
+const LOWEST: u64 = 0x1_0000;
+
+/// This process's memory. A value of this type proves that the fault handler is installed. Threads
+/// that block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Live(());
 
@@ -22,7 +25,7 @@ impl Live {
         fault::is_installed().then_some(Live(()))
     }
 
-    /// The process's memory; installs the fault handler if that has not been done.
+    /// The process's memory; installs the fault handler unless that has been done.
     ///
     /// # Errors
     /// See [`fault::install_fault_handler`].
@@ -31,10 +34,10 @@ impl Live {
         Ok(Live(()))
     }
 
-    /// Copies `len` bytes from `src` to `dst`; returns how many came over before a fault.
+    /// Copies `len` bytes from `src` to `dst`; returns how many were copied before a fault.
     ///
     /// # Safety
-    /// `dst` must be valid for writes of `len` bytes that nobody else accesses meanwhile.
+    /// `dst` must be valid for writes of `len` bytes that no other code accesses during the call.
     #[inline]
     pub unsafe fn copy(self, dst: *mut u8, src: u64, len: usize) -> usize {
         if fault::is_behind() {
@@ -62,6 +65,9 @@ fn word_by_kernel(addr: u64) -> Result<u64, Fault> {
 impl Memory for Live {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
+        if addr < LOWEST {
+            return Err(Fault { addr });
+        }
         if fault::is_behind() {
             return word_by_kernel(addr);
         }

@@ -1,18 +1,18 @@
 //! The sampled thread waits in its handler while another thread walks it.
 //!
-//! A handler offers its slot, wakes the walking thread if that sleeps, and waits for the slot to be
-//! done. It never waits for long: if the walking thread is late, has ended or was never there, the
-//! handler leaves the slot behind and takes a snapshot instead. The walking thread takes all
-//! offered slots at once and works through them in the order in which they were offered, so that
-//! one wake-up serves many threads when processors are scarce.
+//! A handler offers its slot, wakes the walking thread if that sleeps, and waits for the slot to
+//! be done. It never waits for long. If the walking thread is late, has ended or never existed,
+//! the handler leaves the slot behind and takes a snapshot instead. The walking thread takes all
+//! offered slots at once and works through them in the order of offering. So one wake-up serves
+//! many threads when processors are scarce.
 //!
-//! While a thread waits it may hold any lock of the process, `malloc`'s for one. So what the
-//! walking thread does is bound by the rules for handlers, and `xtask handler-graph` checks it.
+//! While a thread waits it may hold any lock of the process, `malloc`'s for one. So the walking
+//! thread follows the rules for handlers, and `xtask handler-graph` checks it.
 //!
-//! A slot's `handoff` says who has it: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of the
-//! first two when the handler gave up: then it is the walking thread's.
+//! A slot's `handoff` shows its holder: `OFFERED` -> `TAKEN` -> `DONE`, or `LEFT` from either of
+//! the first two when the handler gave up. A slot that is `LEFT` belongs to the walking thread.
 //!
-//! This is the hand-over alone: it knows slots and their pool, but neither who samples nor how
+//! This module is only the hand-over. It knows slots and their pool, but not sampling or how
 //! stacks are walked.
 
 use crate::slots::{OwnedSlot, SlotPool};
@@ -31,7 +31,7 @@ const END_MAX_NS: u64 = 500_000_000;
 /// The walking thread sleeps at most this long, so that it notices the end of the recording.
 const SLEEP_MAX_NS: u64 = 50_000_000;
 
-/// What handlers and the walking thread tell each other.
+/// State shared by handlers and the walking thread.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Counts offers; the walking thread sleeps on it.
@@ -67,14 +67,14 @@ impl Pause {
         self.server.load(Ordering::Relaxed)
     }
 
-    /// Offers `slot` to the walking thread and waits. Also says for how long, in ns.
+    /// Offers `slot` to the walking thread and waits. Also returns the time waited, in ns.
     #[inline]
     pub(crate) fn offer(&self, pool: &SlotPool, mut slot: OwnedSlot) -> (Offer, u64) {
         let begin_ns = sys::monotonic_ns();
         slot.header().handoff.store(OFFERED, Ordering::Relaxed);
         let handoff = slot.handoff();
         if !pool.offer(&slot) {
-            return (Offer::Walked(slot), 0); // as it is: without a walk, which fails by name
+            return (Offer::Walked(slot), 0); // published without a walk: a named failure
         }
         self.offers.fetch_add(1, Ordering::SeqCst);
         if self.asleep.swap(false, Ordering::SeqCst) {
@@ -102,7 +102,7 @@ impl Pause {
                 continue;
             }
             self.asleep.store(true, Ordering::SeqCst);
-            // An offer after the look above has changed the word, so this does not sleep then.
+            // An offer after the check above has changed the word, so this does not sleep then.
             sys::futex_wait(&self.offers, offers, SLEEP_MAX_NS);
             self.asleep.store(false, Ordering::SeqCst);
         }
@@ -119,18 +119,18 @@ impl Pause {
     }
 }
 
-/// What came of an offer.
+/// The outcome of an offer.
 pub(crate) enum Offer {
     /// The slot has been walked.
     Walked(OwnedSlot),
-    /// It has not, and belongs to the walking thread now, which frees it.
+    /// It has not, and the slot belongs to the walking thread now, which frees it.
     Left,
 }
 
 /// True once the slot is done; false if it was left.
 #[inline]
 fn wait(handoff: &AtomicU32, begin_ns: u64) -> bool {
-    // Signals may end a sleep early, so turns are not bounded by their number.
+    // Signals may end a sleep early, so the number of turns is not limited.
     loop {
         let state = handoff.load(Ordering::Acquire);
         if state == DONE {
@@ -153,7 +153,7 @@ fn wait(handoff: &AtomicU32, begin_ns: u64) -> bool {
     }
 }
 
-/// Says when its scope ends that nobody walks any more.
+/// Marks at the end of its scope that there is no walking thread any more.
 struct Serving<'a>(&'a Pause);
 
 impl Drop for Serving<'_> {

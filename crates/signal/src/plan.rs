@@ -1,48 +1,48 @@
 //! The sampling plan of one thread: which points of its CPU time are sampled, and when next.
 //!
-//! The thread's CPU-time axis is cut into *windows*; each window holds one point, uniform in it,
+//! The thread's CPU-time axis is cut into *windows*. Each window holds one point, uniform in it,
 //! that stands for the window's CPU time. So the sum of weights follows the CPU time within one
-//! window at every moment, and a thread shorter than a window is seen with the probability its
-//! length deserves. If the next point is nearer than a timer can go it is taken late, together with
-//! whatever else is due by then.
+//! window at every moment. A thread shorter than a window is seen with the probability its length
+//! deserves. If the next point is nearer than a timer can go, it is taken late, together with all
+//! points due by then.
 //!
-//! Where a timer is set for each point, windows are as long as the interval, and each has a place
-//! of its own for its point: a program that repeats itself every interval cannot keep step.
+//! If a timer is set for each point, windows are as long as the interval, and each has its own
+//! random place for its point. A program that repeats itself every interval cannot keep step.
 //!
-//! Setting a timer anew is dear: where it is the next to go off, some 6 us in a virtual machine. A
-//! timer that goes off by itself costs a tenth of that, but always after the same time. So several
-//! windows in a row, a *block*, have the same length and their points at the same place. The length
-//! is drawn anew for each block, from half an interval to one and a half: points wander through
-//! what a program repeats, and what is told of it scatters as if each point had a place of its own.
-//! (With one length for all blocks it would scatter as if there were one point a block.)
+//! Setting a timer is expensive: where it is the next to go off, some 6 us in a virtual machine. A
+//! periodic timer costs a tenth of that, but always fires after the same time. So several windows
+//! in a row, a *block*, have the same length and their points at the same place. The length is
+//! drawn again for each block, from half an interval to one and a half. So points wander through
+//! what a program repeats, and the result scatters as if each point had a place of its own. (With
+//! one length for all blocks it would scatter as if there were one point a block.)
 //!
-//! Why that is true in the mean: whatever lengths have been drawn, the windows cover the axis
-//! without gap, and a point that is uniform in its window and weighs as much as the window is long
-//! shows each moment with weight 1. So the place has to be uniform, and nothing else. How the
-//! places of two blocks hang together does not matter: hence the next block's place is, where that
-//! is possible, the one that the timer comes to by itself ([`following`]).
+//! Why the mean is right: for any lengths drawn, the windows cover the axis without gap. A point
+//! that is uniform in its window and weighs as much as the window is long shows each moment with
+//! weight 1. So the place has to be uniform; nothing more is required. The correlation between the
+//! places of two blocks does not matter. So the next block's place is, where possible, the one
+//! that the periodic timer reaches ([`following`]).
 //!
-//! Pure arithmetic: no clock, no memory but its own.
+//! Pure arithmetic: it reads no clock, and no memory except its own.
 
-/// The shortest time between two wake-ups. The kernel's shortest perf period is 10 us, but where an
-/// interrupt takes longer than that, as on a busy host of virtual machines, the next one is due
-/// before the thread has done anything, and so on for ever.
+/// The shortest time between two wake-ups. The kernel's shortest perf period is 10 us, but an
+/// interrupt may take longer than that, as on a busy host of virtual machines. Then the next one
+/// is due before the thread has done anything, and so on for ever.
 pub const GAP_MIN_NS: u64 = 50_000;
 
-/// The length of a block, but for those that the next one limits.
+/// The length of a block, except for blocks that the next one limits.
 pub const BLOCK_NS: u64 = 64_000_000;
 
-/// The most windows of a block. By chance a block's length can be one that keeps step with the
-/// program: then all its points see the same.
+/// The most windows of a block. By chance a block's length can keep step with the program: then
+/// all its points see the same.
 const BLOCK_WINDOWS_MAX: u64 = 64;
 
 /// With fewer windows to a block, setting a timer for each point costs little more.
 const BLOCK_WINDOWS_MIN: u64 = 4;
 
-/// The shortest window of a block: events that leave out the kernel cannot go off more often.
+/// The shortest window of a block: events that leave out the kernel cannot overflow more often.
 const WIDTH_MIN_NS: u64 = 100_000;
 
-/// How much earlier than its point a sample may be taken in blocks, as a part of the window: the
+/// How much earlier than its point a sample may be taken in blocks, as a part of the window. The
 /// timer and the thread's CPU clock may differ by a little.
 pub const EARLY_PART: u64 = 16;
 
@@ -72,7 +72,7 @@ pub struct Plan {
     woken_ns: u64,
 }
 
-/// What a plan says at a wake-up.
+/// A plan's decision at a wake-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     /// Points that are due now.
@@ -83,7 +83,7 @@ pub struct Due {
     pub wake_up_ns: u64,
     /// Whether the next point is in the same block as the one before.
     pub steady: bool,
-    /// Whether a timer that is in step went off when it was to.
+    /// Whether a timer that is in step fired on time.
     pub on_time: bool,
 }
 
@@ -122,13 +122,13 @@ pub const fn longest_ns(interval_ns: u64) -> u64 {
     widths_ns(interval_ns).1
 }
 
-/// The place in windows of `width_ns` for a block that begins `left_ns` from now, of which nothing
-/// is known but that it is uniform in the `old_ns` of the window before: if possible the place
-/// that makes the first point come `width_ns` from now, as the timer's period will be.
+/// The place in windows of `width_ns` for a block that begins `left_ns` from now. The present
+/// place is only known to be uniform in the `old_ns` of the window before. If possible it is the
+/// place that makes the first point come `width_ns` from now, as the timer's period will be.
 ///
-/// It is uniform. `width_ns - left_ns` is, on the part of the new window that it can reach: the
-/// last `old_ns`. If the new window is the longer one, what is in front of them is taken as often
-/// as it deserves; if it is shorter, what would lie in front of it is drawn again.
+/// It is uniform. `width_ns - left_ns` is uniform on the part of the new window that it can reach:
+/// the last `old_ns`. If the new window is longer, the part in front of them is taken as often as
+/// it deserves. If it is shorter, places in front of it are drawn again.
 #[inline]
 const fn following(left_ns: u64, old_ns: u64, width_ns: u64, random: u64) -> u64 {
     let drawn_ns = below(random, width_ns);
@@ -140,14 +140,14 @@ const fn following(left_ns: u64, old_ns: u64, width_ns: u64, random: u64) -> u64
 }
 
 impl Plan {
-    /// A plan whose axis begins where the thread has used `now_cpu_ns_floor` of CPU time, with a
-    /// place of its own for each point.
+    /// A plan whose axis begins where the thread has used `now_cpu_ns_floor` of CPU time. Each
+    /// point has a place of its own.
     #[must_use]
     pub const fn new(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64) -> Self {
         Self::with_block(seed, interval_ns, now_cpu_ns_floor, 1)
     }
 
-    /// The same for a timer that goes off by itself: points are set in blocks.
+    /// Like [`Plan::new`], for a periodic timer: points are set in blocks.
     #[must_use]
     pub const fn in_blocks(seed: u64, interval_ns: u64, now_cpu_ns_floor: u64) -> Self {
         let windows = match BLOCK_NS.checked_div(interval_ns) {
@@ -160,10 +160,10 @@ impl Plan {
 
     const fn with_block(seed: u64, interval_ns: u64, start_ns: u64, per_block: u64) -> Self {
         let interval_ns = if interval_ns == 0 { 1 } else { interval_ns };
-        // Seeds of threads are consecutive numbers: multiples of the golden ratio spread their
-        // first points evenly over the first window, which is an interval. Of many short threads
-        // nearly the exact share is seen then, not one that scatters like the square root of their
-        // number.
+        // Seeds of threads are consecutive numbers. Multiples of the golden ratio spread their
+        // first points evenly over the first window, which is an interval. So nearly the exact
+        // share of many short threads is seen, instead of a share that scatters like the square
+        // root of their number.
         let place_ns = below(seed.wrapping_mul(GOLDEN), interval_ns);
         Self {
             seed,
@@ -179,7 +179,7 @@ impl Plan {
         }
     }
 
-    /// How long the windows are now: after so much CPU time a timer goes off that is in step.
+    /// The present length of the windows: the period, in CPU time, of a timer that is in step.
     #[inline]
     #[must_use]
     pub const fn width_ns(&self) -> u64 {
@@ -193,7 +193,7 @@ impl Plan {
         self.interval_ns
     }
 
-    /// Whether points are set in blocks, so that a timer may go off by itself.
+    /// Whether points are set in blocks, so that a periodic timer can be used.
     #[inline]
     #[must_use]
     pub const fn has_blocks(&self) -> bool {
@@ -221,7 +221,7 @@ impl Plan {
             .saturating_add(window.saturating_mul(self.width_ns))
     }
 
-    /// Goes on to a later window of the block.
+    /// Continues with a later window of the block.
     #[inline]
     const fn go_to(&mut self, window: u64) {
         let passed = window.wrapping_sub(self.window);
@@ -236,7 +236,7 @@ impl Plan {
         };
     }
 
-    /// Where in a window its point lies, if each has a place of its own: a function of seed and
+    /// The place of a window's point, if each has a place of its own: a function of seed and
     /// window, so windows can be skipped at no cost.
     #[inline]
     const fn own_place_ns(&self, window: u64) -> u64 {
@@ -255,7 +255,7 @@ impl Plan {
         self.window = 0;
         let random = self.random(self.block);
         self.width_ns = least_ns.saturating_add(below(mix(!random), range_ns.saturating_add(1)));
-        // Where all windows are nearly of one length, only another place breaks the step.
+        // If all windows are nearly of one length, only another place breaks the step.
         let place_ns = match now_cpu_ns {
             Some(now_cpu_ns) if range_ns >= self.interval_ns / 4 => {
                 let left_ns = start_ns.saturating_sub(now_cpu_ns);
@@ -266,16 +266,17 @@ impl Plan {
         self.point_ns = start_ns.saturating_add(place_ns);
     }
 
-    /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was woken
-    /// by a timer that goes off by itself every [`Plan::width_ns`].
+    /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was
+    /// woken by a timer that fires periodically every [`Plan::width_ns`].
     #[inline]
     pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {
         self.take(now_cpu_ns, in_step, true)
     }
 
-    /// The CPU time that passed points stand for at the end, where no signal tells that one is
-    /// near: what a signal may come too early does not count, or every thread that has hardly run
-    /// would be given a point with a chance that its CPU time does not deserve.
+    /// The CPU time that passed points stand for at the end, where no signal shows that a point is
+    /// near. The tolerance for a signal that comes too early does not apply. Otherwise every
+    /// thread that has hardly run would be given a point with a chance that its CPU time does not
+    /// deserve.
     pub fn owed_ns(&mut self, now_cpu_ns: u64) -> u64 {
         self.take(now_cpu_ns, false, false).weight_ns
     }
@@ -284,7 +285,7 @@ impl Plan {
     fn take(&mut self, now_cpu_ns: u64, in_step: bool, signalled: bool) -> Due {
         let block = self.block;
         let since_ns = now_cpu_ns.saturating_sub(self.woken_ns);
-        // Signals that had to wait for each other tell nothing.
+        // Signals that had to wait for each other carry no information.
         let in_step = in_step && self.has_blocks() && since_ns >= self.width_ns / 2;
         let mut due = Due::default();
         // Blocks and windows that have passed entirely hold exactly one point each.
@@ -297,9 +298,9 @@ impl Plan {
                 self.go_to(passed);
             }
             // The current window's point may be past as well; the next window's cannot be. A timer
-            // that is in step has been set to some point once; if its time is a little longer or
-            // shorter than that of the thread's clock, it strays from there, and wherever it goes
-            // off in a window is as good.
+            // that is in step has been set to some point once. If its time is a little longer or
+            // shorter than that of the thread's clock, it strays from there, and any place in a
+            // window is equally good.
             let same = self.block == block;
             let early_ns = if signalled && self.has_blocks() {
                 self.width_ns / EARLY_PART
@@ -333,7 +334,7 @@ impl Plan {
             .saturating_add(windows.saturating_mul(self.width_ns));
     }
 
-    /// Takes what is left of the blocks that are over.
+    /// Takes the remaining points of the blocks that are over.
     #[inline]
     fn pass_blocks(&mut self, now_cpu_ns: u64, due: &mut Due) {
         for _ in 0..BLOCKS_PASSED_MAX {
@@ -344,7 +345,7 @@ impl Plan {
             self.add(due, self.left_in_block());
             self.begin_block(end_ns, None);
         }
-        // After so long a time the axis begins anew: nothing lies between.
+        // After so long a time the axis begins again: no points lie between.
         let passed_ns = now_cpu_ns.saturating_sub(self.window_start_ns(self.window));
         if now_cpu_ns >= self.window_start_ns(self.windows) {
             let points = passed_ns.checked_div(self.interval_ns).unwrap_or(0);
@@ -355,8 +356,8 @@ impl Plan {
         }
     }
 
-    /// Up to which CPU time the points that were taken stand for what was used: windows are taken
-    /// whole, so it may be to come.
+    /// The CPU time that the taken points stand for: windows are taken whole, so it may lie in the
+    /// future.
     #[inline]
     #[must_use]
     pub const fn taken_to_ns(&self) -> u64 {
@@ -370,7 +371,7 @@ impl Plan {
         self.point_ns
     }
 
-    /// When to wake up for the next point, seen from `now_cpu_ns`.
+    /// When to wake up for the next point, relative to `now_cpu_ns`.
     #[inline]
     #[must_use]
     pub fn wake_up_ns(&self, now_cpu_ns: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! The plan as statistics. Bounds are derived where they stand; seeds are fixed. Where a count is
-//! binomial, five standard deviations are allowed: 6e-7 of all seeds would fail.
+//! Statistical tests of the plan. Bounds are derived where they are used; seeds are fixed. If a
+//! count is binomial, five standard deviations are allowed: 6e-7 of all seeds would fail.
 
 use super::*;
 
@@ -39,8 +39,8 @@ fn weights_follow_cpu_time_at_every_moment() {
 }
 
 #[test]
-fn threads_that_hardly_ran_owe_what_they_used() {
-    // So many threads used a hundredth of an interval each; the recording ends.
+fn owed_ns_of_short_threads_matches_cpu_time() {
+    // This many threads used a hundredth of an interval each; the recording ends.
     const THREADS: u64 = 100_000;
     const USED: u64 = T / 100;
     for in_blocks in [true, false] {
@@ -53,7 +53,7 @@ fn threads_that_hardly_ran_owe_what_they_used() {
         });
         let points = owed.sum::<u64>() as f64 / T as f64;
         let (expected, trials) = (THREADS as f64 / 100.0, THREADS as f64);
-        // Windows are half to one and a half intervals long: a point stands for at most that, so
+        // Windows are half to one and a half intervals long: a point stands for at most that. So
         // the scatter is at most that of so many points of the greatest weight.
         let bound = 1.5 * five_sigma(trials, USED as f64 / T as f64);
         assert!(
@@ -64,7 +64,7 @@ fn threads_that_hardly_ran_owe_what_they_used() {
 }
 
 #[test]
-fn how_often_one_asks_does_not_matter() {
+fn weights_do_not_depend_on_how_often_one_asks() {
     let mut random = Random(2);
     for seed in 0..100 {
         let (mut often, mut once) = (Plan::new(seed, T, 7), Plan::new(seed, T, 7));
@@ -139,7 +139,7 @@ fn phase_counts(plan: &mut Plan, windows: u64, late_ns: impl Fn(u64) -> u64) -> 
 }
 
 #[test]
-fn a_program_in_step_with_the_interval_is_seen_in_its_true_shares() {
+fn phases_in_step_with_interval_get_true_shares() {
     const WINDOWS: u64 = 200_000;
     let mut plan = Plan::new(4, T, 0);
     let counts = phase_counts(&mut plan, WINDOWS, |next| next);
@@ -157,8 +157,8 @@ fn a_program_in_step_with_the_interval_is_seen_in_its_true_shares() {
     }
 }
 
-/// The same program under a timer that fires on a 4 ms tick only: the weights stay right, as ticks
-/// and windows drift against each other (4 ms and 10 ms have 20 ms in common, so make it 10.01).
+/// The same program under a timer that fires only on a 4 ms tick. The weights stay right, as ticks
+/// and windows drift against each other (4 ms and 10 ms have 20 ms in common, so it is 10.01).
 #[test]
 fn a_timer_on_the_tick_loses_no_weight() {
     const TICK: u64 = 4_000_000;
@@ -239,7 +239,8 @@ fn strange_numbers_neither_hang_nor_overflow() {
 #[test]
 fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     // A golden-ratio sequence of n points misses the expected number in any interval from 0 on by
-    // less than 0.5 ln(n) + 2 (a generous form of its known discrepancy, whatever it begins with).
+    // less than 0.5 ln(n) + 2, wherever it begins. (This is a generous form of its known
+    // discrepancy.)
     for (first, threads) in [(1u64, 300u64), (12_345, 1_000), (1 << 40, 20_000)] {
         for (life_ns, interval_ns) in [(100_000u64, 10_000_000u64), (250_000, 10_000_000)] {
             let seen: u32 = (first..first + threads)
@@ -255,7 +256,7 @@ fn many_short_threads_are_seen_in_nearly_their_exact_share() {
     }
 }
 
-/// Asks in blocks as a timer that keeps to them does, for `length_ns`; each sample.
+/// Simulates, for `length_ns`, a timer that keeps to the blocks; returns each sample.
 fn in_blocks(seed: u64, interval_ns: u64, length_ns: u64, mut sample: impl FnMut(u64, &Due)) {
     let mut plan = Plan::in_blocks(seed, interval_ns, 0);
     let mut now = plan.wake_up_ns(0);
@@ -312,7 +313,7 @@ fn windows_of_a_block_are_an_interval_long_in_the_mean() {
     );
 }
 
-/// Whatever age threads are looked at, what their samples stand for there is the CPU time there.
+/// At any age of a thread, its samples stand for its CPU time up to there.
 #[test]
 fn each_moment_of_a_life_has_the_weight_it_deserves() {
     const THREADS: u64 = 40_000;
@@ -372,10 +373,10 @@ fn the_place_after_a_block_is_uniform_in_its_window() {
     }
 }
 
-/// What is told of programs in step with the interval scatters no more than if each point had a
-/// place of its own, but for a little.
+/// The shares of programs in step with the interval scatter hardly more than if each point had a
+/// place of its own.
 #[test]
-fn programs_in_step_are_told_as_exactly_as_without_blocks() {
+fn blocks_keep_accuracy_for_programs_in_step() {
     const RUNS: u64 = 300;
     const WINDOWS: u64 = 1500;
     const MS: u64 = 1_000_000;
@@ -395,9 +396,9 @@ fn programs_in_step_are_told_as_exactly_as_without_blocks() {
             square += off * off / RUNS as f64;
         }
         let alone = 0.3 * 0.7 / WINDOWS as f64;
-        // The mean of the squares of so many independent runs scatters by a few parts in a hundred
-        // if they are normal, by more as blocks that keep step are rare. With one length for all
-        // blocks it would be 64.
+        // The mean of the squares of this many independent runs scatters by a few parts in a
+        // hundred if they are normal, by more as blocks that keep step are rare. With one length
+        // for all blocks it would be 64.
         let factor = square / alone;
         assert!(factor < 2.0, "{cycle_ns}: {factor}");
         let bound = 5.0 * (square / RUNS as f64).sqrt();
@@ -422,7 +423,7 @@ fn strange_numbers_do_blocks_no_harm() {
 #[test]
 fn blocks_have_as_many_windows_as_they_may() {
     let windows = |interval_ns| Plan::in_blocks(1, interval_ns, 0).per_block;
-    // 64 ms; one where there would be fewer than four, and 64 at most.
+    // 64 ms, with a maximum of 64 windows; one window where there would be fewer than four.
     for (interval_ns, expected) in [
         (T, 6),
         (2_000_000, 32),
@@ -437,7 +438,7 @@ fn blocks_have_as_many_windows_as_they_may() {
     }
 }
 
-/// A timer that goes off by itself is on time as long as it meets each window once.
+/// A periodic timer is on time as long as it meets each window once.
 #[test]
 fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
     let mut plan = Plan::in_blocks(3, 2_000_000, 0);
@@ -451,7 +452,7 @@ fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
         steady += u32::from(due.steady && due.on_time);
     }
     assert!(steady > 80, "{steady}");
-    // Nothing is told by one that is not in step, by one that had to wait, and by a late one.
+    // A timer that is not in step, that had to wait, or that is late carries no information.
     now += plan.width_ns();
     assert!(!plan.due(now, false).on_time);
     assert!(!plan.due(now + plan.width_ns() / 3, true).on_time);

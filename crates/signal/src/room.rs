@@ -1,18 +1,18 @@
 //! Room on a thread's alternate signal stack. A thread that has one gets our handler there, and a
-//! load that faults a second signal frame on top: where that does not fit, the kernel ends the
-//! process. Rust's threads have 8 KiB, and a frame with the state of AVX-512 takes 3.3 KiB.
+//! load that faults adds a second signal frame. If that does not fit, the kernel ends the process.
+//! Rust's threads have 8 KiB, and a frame with the state of AVX-512 takes 3.3 KiB.
 //!
 //! Async-signal-safe but for [`needed`].
 
-/// Stacks of which only the beginning is known are believed up to this size.
+/// Maximum plausible size of a stack of which only the beginning is known.
 pub(crate) const GUESSED_STACK_MAX_BYTES: u64 = 8 << 20;
-/// What the handler and a walk use of the stack, with something to spare: measured were 4 KiB.
+/// Stack used by the handler and a walk, with a reserve: 4 KiB were measured.
 const OWN_BYTES: u64 = if cfg!(debug_assertions) {
     24 << 10
 } else {
     5 << 10
 };
-/// A signal frame where the kernel does not say its size.
+/// A signal frame if the kernel does not report its size.
 const FRAME_BYTES: u64 = 4 << 10;
 
 /// How much room a handler needs below its own signal frame.
@@ -23,7 +23,7 @@ pub(crate) fn needed() -> u64 {
     frame.wrapping_add(OWN_BYTES)
 }
 
-/// Whether a handler that was given `frame` is on an alternate stack with less room than `needed`.
+/// Whether a handler with `frame` is on an alternate stack with less room than `needed`.
 #[inline]
 pub(crate) fn is_short(frame: &libc::ucontext_t, needed: u64) -> bool {
     let stack = &frame.uc_stack;

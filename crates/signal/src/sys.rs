@@ -1,13 +1,13 @@
 //! The system calls this crate makes, raw: they set no `errno` and touch no thread-local storage.
 //!
-//! `rt_sigaction` is called directly because libjsig may stand in front of libc's: there our fault
-//! handler would come after HotSpot's, which may take our faults for stack overflows.
+//! `rt_sigaction` is called directly because libjsig may stand in front of libc's. With libjsig
+//! our fault handler would come after HotSpot's, which may treat our faults as stack overflows.
 
 use crate::arch;
 use core::mem::{MaybeUninit, size_of};
 use core::sync::atomic::AtomicU32;
 
-/// What the kernel said, as in `errno(3)`.
+/// The kernel's error, as in `errno(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
@@ -155,7 +155,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
-/// Sleeps while the 32-bit word at `addr`, which may be anybody's, is `expected`, at most
+/// Sleeps while the 32-bit word at `addr`, which may be in any memory, is `expected`, at most
 /// `timeout_ns`. May return for no reason; does so at once if there is no such word.
 pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     let timeout = libc::timespec {
@@ -170,7 +170,7 @@ pub fn futex_wait_at(addr: u64, expected: u32, timeout_ns: u64) {
     unsafe { arch::syscall(libc::SYS_futex, args) };
 }
 
-/// Sleeps while the word at `addr`, which may be anybody's, is `expected`, and `own` is still
+/// Sleeps while the word at `addr`, which may be in any memory, is `expected`, and `own` is still
 /// `own_expected`, at most `timeout_ns`. May return for no reason. False if the kernel has no such
 /// call (Linux 5.16 was the first), or it is forbidden.
 pub fn futex_wait_either(
@@ -218,7 +218,7 @@ pub fn futex_wait_either(
     )
 }
 
-/// Wakes all threads that sleep on the word at `addr`; they must stand waking for no reason.
+/// Wakes all threads that sleep on the word at `addr`; they must tolerate waking for no reason.
 pub fn futex_wake_all_at(addr: u64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
     let all = i32::MAX as usize;
@@ -266,7 +266,7 @@ pub fn map_fd(fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// Removes a mapping.
 ///
 /// # Safety
-/// Nothing may use the range any more.
+/// No code may use the range any more.
 pub unsafe fn unmap(addr: *mut u8, len: usize) {
     // SAFETY: the caller's promise.
     unsafe { arch::syscall(libc::SYS_munmap, [addr as usize, len, 0, 0, 0, 0]) };
@@ -293,7 +293,7 @@ pub fn ioctl_value(fd: i32, request: u64, value: usize) -> Result<usize, Errno> 
     })
 }
 
-/// `ioctl` whose argument is a pointer to a 64-bit number the kernel reads.
+/// `ioctl` whose argument is a pointer to a 64-bit number that the kernel reads.
 ///
 /// # Errors
 /// The kernel's error.
@@ -309,7 +309,7 @@ pub fn ioctl_u64(fd: i32, request: u64, value: u64) -> Result<usize, Errno> {
     })
 }
 
-/// Reads a 64-bit number: what a perf event has counted.
+/// Reads a 64-bit number: a perf event's count.
 ///
 /// # Errors
 /// The kernel's error.
@@ -378,7 +378,7 @@ pub const fn signal_bit(signal: i32) -> u64 {
     1u64.wrapping_shl((signal as u32).wrapping_sub(1))
 }
 
-/// SIGSEGV and SIGBUS: what a load that fails raises.
+/// SIGSEGV and SIGBUS: the signals of a load that fails.
 pub const FAULT_SIGNALS: u64 = signal_bit(libc::SIGSEGV) | signal_bit(libc::SIGBUS);
 
 /// Unblocks `set` for the calling thread.
@@ -404,7 +404,7 @@ pub struct SignalInfo {
     pub signo: i32,
     /// Unused.
     pub errno: i32,
-    /// Who sent it and why.
+    /// The sender and the reason.
     pub code: i32,
     pad: i32,
     /// `si_band`, or pid and uid, or timer id and overrun.
@@ -511,19 +511,19 @@ pub fn timer_delete(timer: i32) {
     unsafe { arch::syscall(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Numbers of descriptors that `select(2)` can name: native code of the program keeps them in bits
-/// of that many, and writes beyond these for a larger one.
+/// Numbers of descriptors that `select(2)` can name: native code of the program keeps them in a
+/// bit set of this size, and writes beyond it for a larger one.
 const SELECTABLE: u64 = 1024;
 
-/// Numbers that descriptors of ours may have in a process that may have so many: none that
-/// `select` can name, where there are others, and at most half of the rest.
+/// The numbers that our descriptors may have in a process with this limit. They are above those
+/// that `select` can name, if there are higher ones, and take at most half of the others.
 fn own_range(limit: u64) -> core::ops::Range<i32> {
     let least = if limit > SELECTABLE { SELECTABLE } else { 0 };
     let end = least.saturating_add(limit.saturating_sub(least) / 2);
     least as i32..i32::try_from(end).unwrap_or(i32::MAX)
 }
 
-/// `RLIMIT_NOFILE`; 0 if the kernel does not tell it.
+/// `RLIMIT_NOFILE`; 0 if the kernel does not report it.
 fn descriptors_max() -> u64 {
     let mut limit = [0u64; 2];
     let pointer = limit.as_mut_ptr() as usize;
@@ -534,7 +534,8 @@ fn descriptors_max() -> u64 {
 }
 
 /// Gives a descriptor that has just been opened a number that the program can spare, and returns
-/// it: above those that `select(2)` can name, and below the half that is left to the program.
+/// it. Such numbers are above those that `select(2)` can name, and below the half that is left to
+/// the program.
 ///
 /// # Errors
 /// `EMFILE` if there is no such number, or the kernel's error; the descriptor keeps its number.
@@ -552,8 +553,8 @@ pub fn move_up(fd: i32) -> Result<i32, Errno> {
     Ok(moved)
 }
 
-/// Opens a perf event for thread `tid` on whatever processor it runs. Its number is one that the
-/// program can spare ([`move_up`]).
+/// Opens a perf event for thread `tid` on any processor. Its number is one that the program can
+/// spare ([`move_up`]).
 ///
 /// # Errors
 /// The kernel's error: not permitted, no such thread, too many open files.
@@ -603,7 +604,7 @@ mod tests {
         )
         .unwrap();
         let Ok(moved) = move_up(fd as i32) else {
-            // Half of what this process may have is in use.
+            // Half of the numbers that this process may have are in use.
             assert!(!own_range(descriptors_max()).contains(&(fd as i32)));
             close(fd as i32);
             return;

@@ -1,20 +1,20 @@
 //! From where a stack is walked. Plain data.
 
-/// From where the stack of a sampled thread is walked.
+/// Where the stack of a sampled thread is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Vantage {
-    /// From a copy made in the handler; the thread goes on meanwhile.
+    /// From a copy made in the handler; the thread continues in parallel.
     #[default]
     Snapshot = 0,
     /// On the sampled thread, in the handler.
     Handler = 1,
     /// By another thread, while the sampled one waits in its handler.
     Paused = 2,
-    /// Experiment: neither copied nor held. The thread runs on while its stack is read.
+    /// Experiment: neither copied nor held. The thread continues while its stack is read.
     #[cfg(feature = "experiments")]
     NoCopy = 3,
-    /// Experiment: no sample at all; what remains is the cost of the signals.
+    /// Experiment: no sample at all, so that only the cost of the signals is left.
     #[cfg(feature = "experiments")]
     Empty = 4,
     /// Experiment: both a copy and a walk in the handler, to be compared.

@@ -1,5 +1,5 @@
-//! Snapshots of threads that have got a monitor for which they waited, taken in a callback of the
-//! runtime on the thread itself: ordinary code, into which signals may come at any point.
+//! Snapshots of threads that have got a monitor after a wait. They are taken in a callback of the
+//! runtime on the thread itself: ordinary code, in which signals may arrive at any point.
 
 use crate::capture::{self, Moment};
 use crate::engine::Engine;
@@ -9,11 +9,12 @@ use crate::sys;
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Takes a snapshot of the calling thread, whose record this is, for a wait that is over. It
-    /// shows the thread from its last managed frame on. Does nothing while nothing is recorded.
-    /// Whether the drainer will see it; what found no slot is counted.
+    /// Takes a snapshot of the calling thread, whose record this is, for a wait that is over. The
+    /// snapshot shows the thread from its last managed frame on. Does nothing while no recording
+    /// runs. Returns whether the drainer will see the snapshot. A wait that finds no slot is
+    /// counted.
     pub fn waited(&'static self, record: &ThreadRecord, wait: &Wait) -> bool {
-        // As a handler: who stops waits for those that have begun.
+        // Counts as a handler: a stop waits for snapshots that have begun.
         self.in_flight.fetch_add(1, Ordering::SeqCst);
         let published = self.running.load(Ordering::SeqCst)
             && record.is_live()
@@ -22,9 +23,9 @@ impl Engine {
         published
     }
 
-    /// Lets `look` walk another thread, whose record this is and which waits itself, as the answer
-    /// to `request`; it says whether what it has seen is true. Called by who waits for what that
-    /// thread has, in no handler. Whether the drainer will see it.
+    /// Lets `look` walk another thread, whose record this is and which itself waits, as the answer
+    /// to `request`. `look` returns whether the stack is true. The caller waits for what that
+    /// thread owns, and is in no handler. Returns whether the drainer will see the snapshot.
     pub fn looked(
         &'static self,
         record: &ThreadRecord,

@@ -1,6 +1,6 @@
-//! Snapshots for allocated objects, taken outside of any handler: they have what was said of the
-//! object and no CPU time, show the thread from its anchor on, and neither lose nor spoil samples
-//! of signals that come meanwhile.
+//! Snapshots for allocated objects, taken outside of any handler. They carry the object's data and
+//! no CPU time, show the thread from its anchor on, and neither lose nor spoil samples of signals
+//! that arrive at the same time.
 
 mod common;
 
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const INTERVAL_NS: u64 = 100_000;
 const ROUNDS: u64 = 2_000;
-/// Few slots, so that some are missing while nobody drains.
+/// Few slots, so that some are missing before the first drain.
 const CLASSES: [ClassSpec; 1] = [ClassSpec {
     capacity_bytes: 64 << 10,
     count: 64,
 }];
 
-/// Something like what a runtime has of a thread: an anchor at 16, 24 and 40.
+/// A structure like a runtime's thread: an anchor at 16, 24 and 40.
 #[repr(C)]
 #[derive(Default)]
 struct FakeThread {
@@ -35,7 +35,7 @@ fn allocation(number: u64) -> Allocation {
 }
 
 #[test]
-fn allocations_are_snapshots_from_the_anchor_on_beside_samples_of_cpu_time() {
+fn allocations_and_cpu_samples_are_both_kept() {
     let engine: &'static Engine = dwell_signal::init(&Config {
         classes: &CLASSES,
         ..Config::default()
@@ -95,7 +95,7 @@ fn allocations_are_snapshots_from_the_anchor_on_beside_samples_of_cpu_time() {
     std::hint::black_box(&on_stack);
 }
 
-/// Nobody drains: what finds no slot is counted with what it stood for.
+/// Without a drain, snapshots that find no slot are counted with their weight.
 #[track_caller]
 fn losses_are_counted(engine: &'static Engine, record: &ThreadRecord) {
     let before = engine.counters();

@@ -1,10 +1,13 @@
-//! Faults that are not ours reach whoever handled them before, exactly as without us. Each case is
-//! run in a process of its own (a forked child), because handlers belong to the process.
+//! Faults that are not ours reach the earlier handler, exactly as without us. Each case is run in
+//! a process of its own (a forked child), because handlers belong to the process.
 
 use dwell_signal::fault::{install_fault_handler, is_first_in_chain, reinstall_if_replaced};
 use dwell_signal::{Live, sys};
 use dwell_walker::Memory;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// An address without memory.
+const UNMAPPED: u64 = 0x10_0000;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static ADDRESS: AtomicU64 = AtomicU64::new(0);
@@ -97,7 +100,7 @@ fn fault_at(addr: u64) {
 
 fn unreadable() -> u64 {
     let page = sys::map_zeroed(4096).unwrap();
-    // SAFETY: a page nobody else knows of.
+    // SAFETY: a page that no other code knows.
     unsafe { libc::mprotect(page.cast(), 4096, libc::PROT_NONE) };
     page as u64
 }
@@ -144,7 +147,7 @@ fn without_a_handler_a_fault_kills_as_ever() {
     let child = || {
         on(libc::SIGSEGV, libc::SIG_DFL, 0, None);
         let live = Live::install().unwrap();
-        demand(live.word(16).is_err(), 10);
+        demand(live.word(UNMAPPED).is_err(), 10);
         fault_at(16);
     };
     assert_eq!(in_child(child), -libc::SIGSEGV);
@@ -193,7 +196,7 @@ fn a_handler_for_one_time_is_called_one_time() {
     assert_eq!(in_child(child), -libc::SIGSEGV);
 }
 
-/// Calls on what was there before it, as a good citizen does.
+/// Calls the handler that was there before it, as a well-behaved library does.
 unsafe extern "C" fn citizen(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     CALLS.fetch_add(100, Ordering::Relaxed);
     demand(CALLS.load(Ordering::Relaxed) < 1000, 77); // else we are in a circle
@@ -225,11 +228,11 @@ fn stepping_in_front_again_makes_no_circle() {
             None,
         );
         demand(!is_first_in_chain(), 11);
-        demand(live.word(16).is_err(), 12); // through the citizen
+        demand(live.word(UNMAPPED).is_err(), 12); // through the citizen
         demand(CALLS.swap(0, Ordering::Relaxed) == 100, 13);
         demand(reinstall_if_replaced(), 14);
         demand(is_first_in_chain(), 15);
-        demand(live.word(16).is_err(), 16);
+        demand(live.word(UNMAPPED).is_err(), 16);
         demand(CALLS.load(Ordering::Relaxed) == 0, 17); // straight to us now
         fault_at(16); // us, the citizen, us, the first one
         demand(CALLS.load(Ordering::Relaxed) == 101, 18);
@@ -239,7 +242,7 @@ fn stepping_in_front_again_makes_no_circle() {
 }
 
 #[test]
-fn who_never_stops_replacing_us_wins() {
+fn handler_that_always_replaces_ours_wins() {
     let result = in_child(|| {
         install_fault_handler().unwrap();
         for round in 0..2 {
@@ -251,7 +254,7 @@ fn who_never_stops_replacing_us_wins() {
             );
             demand(reinstall_if_replaced(), 20 + round);
             demand(
-                Live::get().is_some_and(|live| live.word(16).is_err()),
+                Live::get().is_some_and(|live| live.word(UNMAPPED).is_err()),
                 30 + round,
             );
         }
@@ -287,7 +290,10 @@ fn never_does_a_load_fault_behind_a_greedy_handler() {
             );
             // Two times we step in front of it. After that the kernel loads.
             demand(reinstall_if_replaced() == (round < 2), 50 + round);
-            demand(live.word(16).is_err(), 54 + round);
+            demand(
+                live.word(UNMAPPED).is_err() && live.word(16).is_err(),
+                54 + round,
+            );
             demand(live.word(known_at + 8) == Ok(2), 58 + round);
             let mut copy = [0u8; 24];
             demand(live.read(known_at, &mut copy).is_ok(), 62 + round);

@@ -1,5 +1,5 @@
-//! Numbers of the descriptors that perf events take: native code of the program may know no others
-//! than `select(2)` does, and must not find all of them used up.
+//! Numbers of the descriptors that perf events take. Native code of the program may only know
+//! those that `select(2)` can name, so they must not all be used up.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::thread;
 const THREADS: usize = 1_100;
 const SELECTABLE: i32 = 1024;
 
-/// How many descriptors this process has: of those that `select` can name, and of all.
+/// The numbers of this process's descriptors: of those that `select` can name, and of all.
 fn descriptors() -> (usize, usize) {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let numbers = entries.map(|it| it.unwrap().file_name().to_str().unwrap().parse::<i32>());
@@ -36,7 +36,7 @@ fn set_limit(limit: &libc::rlimit) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }, 0);
 }
 
-/// Registers so many threads that live until the process ends.
+/// Registers several threads that live until the process ends.
 fn register(engine: &'static Engine, threads: usize) {
     let (tell, told) = channel();
     for _ in 0..threads {
@@ -80,7 +80,7 @@ fn perf_events_of_many_threads_leave_selectable_numbers_free() {
     let (low_after, all_after) = descriptors();
     assert_eq!(low_after, low);
     assert_eq!(all_after, all + THREADS, "each has an event");
-    // Where the program has few more numbers, it keeps them.
+    // If the program has few more numbers, it keeps them.
     set_limit(&libc::rlimit {
         rlim_cur: SELECTABLE as u64 + THREADS as u64 + 100,
         ..most

@@ -1,5 +1,5 @@
-//! A thread's perf event and a timer in its place take turns: nothing of its CPU time is lost on
-//! the way, and either of them signals it.
+//! A thread's perf event and a timer in its place take turns: no CPU time is lost in between, and
+//! either of them signals the thread.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 const INTERVAL_NS: u64 = 16_000_000;
 const ROUNDS: u32 = 6;
 
-/// What was told of the worker: how often, and for how much of its CPU time.
+/// The worker's samples: their number, and the CPU time they stand for.
 fn drain(engine: &'static Engine, worker: &Worker) -> (u32, u64) {
     let (mut samples, mut weight_ns) = (0, 0);
     assert!(engine.drain_while(|slot| {
@@ -72,10 +72,10 @@ fn an_event_and_a_timer_take_turns_and_nothing_is_lost() {
         assert_eq!(record.has_ring(), has_ring, "as before");
     }
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
-    // What it owes: a window, and a tick more, as late as a busy host makes that.
+    // Its debt is at most a window and one more tick, as late as a busy host makes that.
     assert!(
         sum_ns.abs_diff(cpu_ns) <= 2 * longest_ns,
-        "{sum_ns} of {cpu_ns} ns: windows are told twice, or not"
+        "{sum_ns} of {cpu_ns} ns: windows are counted twice, or not"
     );
     until_done(|| engine.take_event(record));
     burns(&worker, 2);

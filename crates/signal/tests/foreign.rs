@@ -17,7 +17,7 @@ unsafe extern "C" fn theirs(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_voi
     THEIRS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Signals with our number that others send go to whoever had the number before.
+/// Signals with our number that others send go to the handler that was installed before.
 fn others_signals_are_passed_on(engine: &Engine) {
     for value in [0, 0x1234, 0xd3e1 << 47] {
         sys::queue_signal(sys::gettid(), SIGNAL, value).unwrap();
@@ -30,7 +30,7 @@ fn others_signals_are_passed_on(engine: &Engine) {
 /// Cookies of ended records, and of other threads' records, are refused.
 fn stale_cookies_are_refused(engine: &'static Engine) {
     let record = register_here(engine, 1);
-    // The cookie's layout, as the kernel would bring it from a timer made long ago.
+    // The cookie's layout, as in the signal of a timer made long ago.
     let cookie = |generation: u64| 0xd3e1 << 48 | generation << 20 | u64::from(record.index());
     let stale = || engine.counters().get(Cause::Stale);
     sys::queue_signal(sys::gettid(), SIGNAL, cookie(record.generation().into())).unwrap();
@@ -57,8 +57,8 @@ fn stale_cookies_are_refused(engine: &'static Engine) {
     );
 }
 
-/// A stack said to reach further than it does, on a thread that blocks SIGSEGV: the copy ends where
-/// the memory does, and the process lives.
+/// A stack that is registered as larger than it is, on a thread that blocks SIGSEGV. The copy ends
+/// where the memory does, and the process survives.
 fn wrong_stack_bounds_do_no_harm(engine: &'static Engine) {
     let before = engine.counters().get(Cause::StackFault);
     thread::spawn(move || {
@@ -90,14 +90,15 @@ fn wrong_stack_bounds_do_no_harm(engine: &'static Engine) {
     let mut samples = Vec::new();
     drain_into(engine, &mut samples);
     assert!(samples.iter().all(|sample| sample.stack_len > 0));
-    // 1 MiB (the largest slot) above a stack of 2 MiB minus a little may or may not be mapped; what
-    // matters is that we are alive. All samples are cut off one way or the other.
+    // 1 MiB (the largest slot) above a stack of 2 MiB minus a little may or may not be mapped. In
+    // both cases the process survives, and all samples are cut off.
     let faults = engine.counters().get(Cause::StackFault) - before;
     let truncated = samples.iter().filter(|sample| sample.truncated).count() as u64;
     assert!(truncated + faults >= samples.len() as u64);
 }
 
-/// A thread that blocks our signal has one pending, gets it when it unblocks, and owes nothing.
+/// A thread that blocks our signal has one pending, gets it when it unblocks, and has no debt
+/// left.
 fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     let accounts = run_threads(engine, 0..1, move |_| {
         let set = sys::signal_bit(SIGNAL);
@@ -112,7 +113,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
         burn(20_000_000);
         let before = handled(engine);
         change(libc::SIG_UNBLOCK);
-        // What was pending has been handled when the call returns; at most one more can be due in
+        // Pending signals have been handled when the call returns; at most one more can be due in
         // the few microseconds since.
         let pending = handled(engine) - before;
         assert!(
@@ -124,7 +125,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     let mut samples = Vec::new();
     drain_into(engine, &mut samples);
     accounts[0].assert_weight(weight_of(&samples, &accounts[0]), INTERVAL_NS);
-    // 20 ms less the window in which the time began that was blocked.
+    // 20 ms minus the window in which the blocked time began.
     let least_ns = 20_000_000 - longest_window_ns(INTERVAL_NS);
     assert!(
         samples
@@ -133,7 +134,7 @@ fn a_thread_that_blocks_the_signal_settles_later(engine: &'static Engine) {
     );
 }
 
-/// How many signals of ours have been handled, one way or the other.
+/// How many of our signals have been handled, in any way.
 fn handled(engine: &Engine) -> u64 {
     engine.counters().handler_ns.iter().sum()
 }

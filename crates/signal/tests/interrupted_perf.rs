@@ -6,7 +6,7 @@ mod interrupted;
 use dwell_signal::{EngineKind, perf_permitted};
 
 #[test]
-fn calls_notice_of_perf_events_what_the_limits_say() {
+fn perf_events_interrupt_calls_within_limits() {
     match perf_permitted() {
         Ok(level) => {
             let kernel = level.kernel;

@@ -1,4 +1,4 @@
-//! Which system calls our signals interrupt, with perf events of user mode: none has been seen.
+//! Which system calls our signals interrupt, with perf events of user mode: no case has been seen.
 
 mod common;
 mod interrupted;
@@ -6,7 +6,7 @@ mod interrupted;
 use dwell_signal::{EngineKind, perf_permitted};
 
 #[test]
-fn calls_notice_nothing_of_perf_events_of_user_mode() {
+fn user_mode_perf_events_interrupt_no_call() {
     match perf_permitted() {
         Ok(_) => interrupted::run(EngineKind::Perf { kernel: false }, false),
         Err(errno) => println!("skipped: perf events are refused ({errno})"),

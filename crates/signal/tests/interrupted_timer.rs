@@ -1,4 +1,4 @@
-//! Which system calls our signals interrupt, with CPU timers: none has been seen.
+//! Which system calls our signals interrupt, with CPU timers: no case has been seen.
 
 mod common;
 mod interrupted;
@@ -6,6 +6,6 @@ mod interrupted;
 use dwell_signal::EngineKind;
 
 #[test]
-fn calls_notice_nothing_of_timers() {
+fn timers_interrupt_no_call() {
     interrupted::run(EngineKind::Timer, false);
 }

@@ -1,4 +1,4 @@
-//! Samples taken in the kernel carry its call chain; those in user mode carry none.
+//! Samples taken in the kernel carry its call chain; those in user mode do not.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn burn_in_kernel(cpu_ns: u64) {
     }
 }
 
-/// Detects kernel frames that are missing or made up. With 400 samples, of which 98 % and 1 % are
+/// Detects kernel frames that are missing or invented. With 400 samples, of which 98 % and 1 % are
 /// due, nine tenths and a half are more than ten deviations away. False alarm: less than 1e-20.
 #[test]
 fn measured_kernel_time_has_kernel_frames() {
@@ -55,8 +55,8 @@ fn measured_kernel_time_has_kernel_frames() {
         );
         (with, samples.len())
     };
-    // Reading random numbers is at least nine tenths kernel; burning is at most a half (it asks the
-    // kernel for the time once in a thousand rounds).
+    // Reading random numbers spends 90 % or more of its time in the kernel. Burning spends 50 % or
+    // less there (it asks the kernel for the time once in a thousand rounds).
     let (with, all) = sampled(burn_in_kernel);
     assert!(with * 10 >= all * 9, "{with} of {all} in the kernel");
     let (with, all) = sampled(burn);

@@ -1,4 +1,5 @@
-//! Starting, stopping, ending and recycling while signals arrive: nothing is lost, nothing lingers.
+//! Starting, stopping, ending and recycling while signals arrive: no weight is lost, and no record
+//! stays in use.
 
 mod common;
 
@@ -9,7 +10,7 @@ use std::thread;
 
 const INTERVAL_NS: u64 = 200_000;
 
-/// Threads come and go without pause while another thread starts and stops the recording.
+/// Threads begin and end without pause while another thread starts and stops the recording.
 fn churn_of_threads(engine: &'static dwell_signal::Engine) {
     let drainer = Drainer::begin(engine);
     let done = AtomicBool::new(false);
@@ -87,13 +88,13 @@ fn ended_from_outside(engine: &'static dwell_signal::Engine) {
     assert_eq!(engine.reap(|record| assert!(!record.is_live())), 200);
 }
 
-/// Without free slots nothing is lost but the places: the weight comes with a later sample.
+/// Without free slots only the stacks are lost: the weight comes with a later sample.
 fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     engine.start(INTERVAL_NS);
     let before = engine.counters();
     let worker = thread::spawn(move || {
         let record = register_here(engine, 99);
-        burn_until(|| record.no_slot() > 2); // nobody drains
+        burn_until(|| record.no_slot() > 2); // without a drain
         let mut samples = Vec::new();
         drain_into(engine, &mut samples);
         assert_eq!(samples.len(), SLOTS as usize);
@@ -108,13 +109,13 @@ fn weight_is_carried_over(engine: &'static dwell_signal::Engine) {
     assert_eq!(after.get(Cause::PointsLost), before.get(Cause::PointsLost));
 }
 
-/// A thread that ends before there is a free slot leaves what it owes in its record, for whoever
-/// stops the recording or buries the thread; what nobody takes is counted as lost.
+/// A thread that ends before there is a free slot leaves its debt in its record. Stopping the
+/// recording or retiring the thread takes it. Debt that is never taken is counted as lost.
 fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
     let end_without_slots = || {
         let worker = thread::spawn(move || {
             let record = register_here(engine, 98);
-            burn_until(|| record.no_slot() > 2); // nobody drains
+            burn_until(|| record.no_slot() > 2); // without a drain
             settle(engine, record)
         });
         worker.join().unwrap()
@@ -129,12 +130,12 @@ fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
         if taker != "stop" {
             drain_into(engine, &mut samples);
             drain_into(engine, &mut samples);
-            let buried = engine.reap(|record| {
+            let retired = engine.reap(|record| {
                 if taker == "reap" {
                     owed_ns += record.take_carried_ns();
                 }
             });
-            assert_eq!(buried, 1);
+            assert_eq!(retired, 1);
         }
         assert!(engine.stop_showing(|record, ns| {
             assert!(!record.is_live());
@@ -151,7 +152,7 @@ fn what_is_carried_outlives_its_thread(engine: &'static dwell_signal::Engine) {
     }
 }
 
-/// A thread that vanishes without saying so is found, and its timer is given back.
+/// A thread that exits without notice is found, and its timer is released.
 fn vanished_threads_are_found(engine: &'static dwell_signal::Engine) {
     engine.start(INTERVAL_NS);
     let before = engine.counters().get(Cause::Vanished);

@@ -1,4 +1,4 @@
-//! Fault-tolerant loads: whatever the address, a value or a `Fault`, never a crash.
+//! Fault-tolerant loads: any address gives a value or a `Fault`, never a crash.
 
 use dwell_signal::fault::is_first_in_chain;
 use dwell_signal::{Live, sys};
@@ -15,7 +15,7 @@ impl Guarded {
     fn new() -> Self {
         let base = sys::map_zeroed(3 * PAGE as usize).unwrap();
         for page in [0, 2] {
-            // SAFETY: protects pages of a mapping nobody else knows of.
+            // SAFETY: protects pages of a mapping that no other code knows.
             let result = unsafe { libc::mprotect(base.add(page * 4096).cast(), 4096, 0) };
             assert_eq!(result, 0);
         }
@@ -46,7 +46,7 @@ fn live() -> Live {
 }
 
 #[test]
-fn reads_what_is_there() {
+fn load_mapped_address_returns_value() {
     let live = live();
     let guarded = Guarded::new();
     for offset in [0, 1, 7, 100, PAGE - 8] {
@@ -65,7 +65,7 @@ fn reads_what_is_there() {
 }
 
 #[test]
-fn refuses_guard_pages_and_what_straddles_them() {
+fn load_touching_guard_page_faults() {
     let live = live();
     let guarded = Guarded::new();
     for addr in [
@@ -100,7 +100,7 @@ fn a_partial_copy_says_how_much_it_got() {
 }
 
 #[test]
-fn refuses_what_cannot_be_an_address() {
+fn load_invalid_address_faults() {
     let live = live();
     let strange = [
         0,

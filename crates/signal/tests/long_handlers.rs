@@ -1,5 +1,5 @@
-//! A perf event goes off by itself, and does so while its handler is at work as well: a thread
-//! whose handlers take longer than the interval must get on all the same.
+//! A free-running perf event also overflows while its handler is at work. A thread whose handlers
+//! take longer than the interval must still make progress.
 
 mod common;
 
@@ -10,10 +10,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 const INTERVAL_NS: u64 = 200_000;
-/// Handlers take from this time on, each longer than the one before, to ten times of it.
+/// Duration of the first handler; each one takes longer than the one before, up to ten times as
+/// long.
 const HANDLER_NS: u64 = 300_000;
 
-/// Walks nothing, slowly.
+/// Walks no frames, slowly.
 extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let part = NUMBER.fetch_add(1, Ordering::Relaxed) % 90;
@@ -21,7 +22,7 @@ extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
     while sys::own_cpu_ns() < until_ns {}
 }
 
-/// So much work, whatever else the thread has to do.
+/// A fixed amount of work, independent of the thread's handlers.
 fn work(rounds: u64) {
     let mut x = 1u64;
     for _ in 0..rounds {
@@ -29,10 +30,10 @@ fn work(rounds: u64) {
     }
 }
 
-/// Detects a thread that is held up by its own handlers for good. It gets half of the time, 0.3 is
-/// asked for. False alarm: not by chance on an idle machine.
+/// Detects a thread whose own handlers stop its progress permanently. It gets half of the time;
+/// the test asks for 0.3. False alarm: not by chance on an idle machine.
 #[test]
-fn measured_a_thread_with_long_handlers_gets_on() {
+fn measured_thread_with_long_handlers_makes_progress() {
     let config = Config {
         engine: EngineKind::Perf { kernel: true },
         ..Config::default()
@@ -63,7 +64,7 @@ fn measured_a_thread_with_long_handlers_gets_on() {
     let (samples, share) = told.expect("the thread got on");
     println!("{samples} samples, {share:.2} of its CPU time for itself");
     assert!(samples > 20, "{samples}");
-    // As much as its handlers, but for what signals cost themselves.
+    // As much as its handlers, except for the cost of the signals.
     assert!(share > 0.3, "{share}");
     assert!(engine.stop());
 }

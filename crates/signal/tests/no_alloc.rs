@@ -1,7 +1,8 @@
 //! The handler does not allocate, keeps `errno`, and can interrupt malloc anywhere.
 //!
-//! The engine's handler is replaced by one that notes on which thread a handler runs, calls the
-//! engine's and checks what it left behind; the allocator of this program refuses such threads.
+//! The engine's handler is replaced by a test handler. It notes on which thread it runs, calls the
+//! engine's handler and checks the state it left behind. The allocator of this program refuses
+//! such threads.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! When the kernel cannot queue real-time signals any more it sends SIGIO: the process survives,
-//! the loss is counted, and threads are woken up again when there is room.
+//! When the kernel cannot queue real-time signals any more it sends SIGIO. The process survives,
+//! the loss is counted, and threads are armed again when there is room.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn a_full_signal_queue_is_survived_and_overcome() {
         );
         set_limit(libc::RLIM_INFINITY);
         let samples = record.samples();
-        // The thread is silent now. It is found when it is 50 ms late.
+        // The thread gets no signals now. That is found when it is 50 ms late.
         for _ in 0..10 {
             burn(20_000_000);
             engine.tend();

@@ -1,5 +1,5 @@
-//! Samples without signals: a thread that only works gets a ring and keeps it until something is to
-//! be told that only the thread itself can tell; nothing of its CPU time is lost on the way.
+//! Samples without signals. A thread that only works gets a ring, and keeps it until it has a
+//! context that only the thread itself can read. No CPU time is lost in between.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn burns(worker: &Worker, intervals: u64) {
     worker.does(move || burn(intervals * INTERVAL_NS));
 }
 
-/// What a drain has shown of one thread.
+/// One thread's samples in a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Shown {
     by_signal: u32,
@@ -56,8 +56,7 @@ fn until_it_has_a_ring(engine: &'static Engine, worker: &Worker) -> u64 {
     panic!("it has no ring");
 }
 
-/// What somebody else may be just in the way of: the thread itself works on its record in a signal
-/// that comes late.
+/// Repeats an action that a late signal may delay: the thread then works on its own record.
 #[track_caller]
 fn soon(mut done: impl FnMut() -> bool) {
     let mut tries = (0..100).map(|_| done());
@@ -65,7 +64,7 @@ fn soon(mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell() {
+fn thread_with_plain_samples_gets_ring_until_context_is_set() {
     let Some(engine) = common::with_events() else {
         return;
     };
@@ -77,7 +76,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     let mut weight_ns = until_it_has_a_ring(engine, &worker);
     let signals = engine.counters().handler_ns.iter().sum::<u64>();
     let turns = engine.attach_page(record).map(|()| engine.turns(record));
-    // 8 of 16 samples that there is room for, at most 16 where all periods are short.
+    // Room for 16 samples: 8 are expected, and never more than 16 if all periods are short.
     burns(&worker, 8);
     let shown = drain(engine, record);
     assert_eq!(shown.by_signal, 0);
@@ -87,7 +86,7 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     let turns = turns.unwrap().expect("the ring's page tells them");
     assert_ne!(engine.turns(record), Some(turns), "it has run");
 
-    // Somebody else finds out that there is something to tell.
+    // Another thread finds out that the worker has a context.
     engine.must_signal(record);
     weight_ns += drain(engine, record).weight_ns;
     assert_eq!(engine.rings().0, 0);
@@ -115,8 +114,8 @@ fn who_only_works_is_not_signalled_and_is_again_when_there_is_something_to_tell(
     the_thread_itself_and_its_end(engine);
 }
 
-/// Changes take some time that nobody counts. (The event's clock may be far ahead of the thread's,
-/// where the host takes the processor: that is found at the end at the latest.)
+/// Changes take some time that is not counted. (The event's clock may be far ahead of the
+/// thread's, where the host takes the processor. That is found by the end of the recording.)
 #[track_caller]
 fn assert_told(weight_ns: u64, cpu_ns: u64, window_ns: u64) {
     let most_ns = window_ns + 200_000;
@@ -126,7 +125,7 @@ fn assert_told(weight_ns: u64, cpu_ns: u64, window_ns: u64) {
     );
 }
 
-/// Ends the recording. What the thread owes then.
+/// Ends the recording and returns the thread's debt at that time.
 fn owed_at_the_end(engine: &'static Engine, record: &ThreadRecord) -> u64 {
     let mut owed_ns = 0;
     assert!(engine.stop_threads(|it, stop| {
@@ -155,8 +154,8 @@ fn who_stops_with_a_ring_owes_what_it_has_used(engine: &'static Engine) {
     worker.end();
 }
 
-/// Who is switched often has neither a ring's event nor another one. When it has one again a ring
-/// may be next, as before.
+/// A thread that is switched often has neither a ring's event nor another one. When it has one
+/// again a ring may be next, as before.
 fn a_timer_takes_the_place_of_a_ring(engine: &'static Engine) {
     engine.let_kernel_copy(COPIED_BYTES);
     engine.start(INTERVAL_NS);
@@ -208,11 +207,11 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     assert!(shown.by_signal >= 10 && shown.by_kernel > 0, "{shown:?}");
     worker.end();
 
-    // Who ends gives its ring back, and leaves what it has used since its last sample.
+    // A thread that ends gives its ring back, and leaves the CPU time used since its last sample.
     let worker = Worker::begin(engine);
     let record = worker.record;
     until_it_has_a_ring(engine, &worker);
-    // Past the window that its last signal has taken of the time to come.
+    // Beyond the window that its last signal has taken in advance.
     burns(&worker, 8);
     drain(engine, record);
     worker.does(|| burn(INTERVAL_NS / 4));
@@ -221,7 +220,7 @@ fn the_thread_itself_and_its_end(engine: &'static Engine) {
     let left_ns = record.take_carried_ns() + drain(engine, record).weight_ns;
     assert!(left_ns >= INTERVAL_NS / 4, "{left_ns} ns");
 
-    // Where nothing is to be copied any more all are signalled again.
+    // If the kernel is to copy no more, all threads are signalled again.
     let worker = Worker::begin(engine);
     until_it_has_a_ring(engine, &worker);
     engine.let_kernel_copy(0);

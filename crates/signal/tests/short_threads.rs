@@ -37,9 +37,9 @@ fn measured_their_expected_weight_is_their_cpu_time() {
         .iter()
         .map(|account| in_intervals(account.after_ns))
         .sum();
-    // A thread has the weight of all windows that are over, and that of one more with the part p
-    // of it that is over as probability: variance p (1 - p), which is at most 1/4 of the window's
-    // square. The first is an interval long. Five standard deviations.
+    // A thread has the weight of all windows that are over. The window in progress, of which the
+    // part p is over, counts with probability p. Its variance p (1 - p) is at most 1/4 of the
+    // window's square. The first window is an interval long. Five standard deviations.
     let longest = in_intervals(longest_window_ns(INTERVAL_NS));
     let square = |account: &Account| {
         let in_first = account.after_ns <= INTERVAL_NS;

@@ -1,5 +1,5 @@
-//! A thread's alternate signal stack may have no room for a walk, let alone for one with a fault in
-//! it: its samples say so, and nothing happens to the process.
+//! A thread's alternate signal stack may have no room for a walk, let alone for one with a fault
+//! in it. Its samples are marked so, and the process is not harmed.
 
 mod common;
 
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const INTERVAL_NS: u64 = 500_000;
 
-/// The kernel's least size, and a little more: our handler is called, no more fits.
+/// The kernel's minimum size, and a little more: our handler is called, but no walk fits.
 const MORE_BYTES: usize = 4096;
 
-/// Whether the thread has the small stack. Before and after it is sampled on its own, with room.
+/// Whether the thread has the small stack. Before and after it is sampled on its ordinary one.
 static IS_SMALL: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
-    let readable = target.live().word(16).is_ok();
+    let readable = target.live().word(0x10_0000).is_ok();
     let is_small = IS_SMALL.load(Ordering::Relaxed);
     assert!(
         !is_small,
@@ -26,7 +26,7 @@ extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
 }
 
 #[test]
-fn a_signal_stack_without_room_is_left_alone() {
+fn small_signal_stack_is_not_walked_on() {
     let engine = dwell_signal::init(&Config::default()).unwrap();
     engine.set_walk(walk_hook);
     for vantage in [Vantage::Handler, Vantage::Snapshot, Vantage::Paused] {

@@ -1,5 +1,5 @@
-//! A snapshot shows the thread as it was: stack, anchor, thread state, heap chunk, names; later
-//! changes do not shine through, and what was not copied cannot be read.
+//! A snapshot shows the thread as it was: stack, anchor, thread state, heap chunk, names. Later
+//! changes are not visible, and memory that was not copied cannot be read.
 
 mod common;
 
@@ -25,7 +25,7 @@ extern "C" fn hook(capture: &mut Capture<'_>) {
     capture.copy_chunk(LARGE.as_ptr() as u64, size_of_val(&LARGE) as u32);
 }
 
-/// Something like what a runtime has of a thread: a word at 8, anchor at 16, 24 and 40.
+/// A structure like a runtime's thread: a word at 8, anchor at 16, 24 and 40.
 #[repr(C)]
 struct FakeThread {
     words: [AtomicU64; 6],
@@ -39,14 +39,14 @@ impl FakeThread {
     }
 }
 
-/// Where the sampled thread put things before it was sampled.
+/// The addresses of the sampled thread's data before it was sampled.
 struct Marks {
     on_stack: u64,
     thread: u64,
 }
 
-/// Runs a thread with `registration` that has 0x1111... on its stack while it is sampled and
-/// something else afterwards; shows its snapshots to `check` while it still lives.
+/// Runs a thread with `registration` that has 0x1111... on its stack while it is sampled, and
+/// another value afterwards. Shows its snapshots to `check` while it still lives.
 fn sample(
     engine: &'static Engine,
     mut registration: Registration,
@@ -195,23 +195,23 @@ fn shows_the_thread_as_it_was() {
     assert!(engine.stop());
 }
 
-/// Readable memory that is on no stack and not shortly above one: where a stack's end is not known,
-/// what lies above it is copied, or taken for a part of the stack that was not.
+/// Readable memory that is on no stack and not shortly above one. If a stack's end is not known,
+/// memory above it is copied, or treated as a part of the stack that was not copied.
 struct FarFromStacks {
     begin: *mut libc::c_void,
 }
 
 impl FarFromStacks {
-    /// More than a stack without a known end is believed to have.
+    /// More than the plausible size of a stack without a known end.
     const GAP_BYTES: usize = 32 << 20;
     const BYTES: usize = 64 << 10;
-    /// Readable, too, behind what is asked for.
+    /// Readable, too, behind the requested range.
     const REST_BYTES: usize = 4096;
 
     fn new() -> Self {
         let bytes = Self::GAP_BYTES + Self::BYTES + Self::REST_BYTES;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping that nobody else knows; its last part is made readable.
+        // SAFETY: a new mapping that no other code knows; its last part is made readable.
         let begin = unsafe {
             let begin = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
             assert_ne!(begin, libc::MAP_FAILED);
@@ -233,13 +233,13 @@ impl FarFromStacks {
 impl Drop for FarFromStacks {
     fn drop(&mut self) {
         let bytes = Self::GAP_BYTES + Self::BYTES + Self::REST_BYTES;
-        // SAFETY: the mapping of `new`; who was given its addresses has ended.
+        // SAFETY: the mapping of `new`; the threads that had its addresses have ended.
         assert_eq!(unsafe { libc::munmap(self.begin, bytes) }, 0);
     }
 }
 
-/// A thread that is on another stack than the one it was registered with, as on an alternate one:
-/// what lies on the stack it has left is of no moment that is known, so it cannot be read.
+/// A thread that is on another stack than its registered one, as on an alternate stack. The
+/// contents of the stack it has left belong to no known moment, so they cannot be read.
 fn elsewhere(engine: &'static Engine, registration: Registration) {
     let left = FarFromStacks::new();
     let (lo, hi) = left.range();
@@ -262,8 +262,8 @@ fn elsewhere(engine: &'static Engine, registration: Registration) {
     });
 }
 
-/// A stack deeper than the largest slot: the copied part is right, the rest is a fault and not the
-/// live bytes, and nothing is left of the slot for the heap chunk.
+/// A stack deeper than the largest slot. The copied part is right, memory beyond it faults and
+/// never shows live bytes, and the slot has no room left for the heap chunk.
 fn deep(engine: &'static Engine, registration: Registration) {
     let worker = thread::Builder::new().stack_size(512 << 10);
     let worker = worker.spawn(move || {
@@ -290,7 +290,7 @@ fn deep(engine: &'static Engine, registration: Registration) {
             assert_eq!(memory.word(copied_to).unwrap_err().addr, copied_to);
             assert!(memory.word(header.stack_hi - 8).is_err());
             assert!(engine.live().word(header.stack_hi - 8).is_ok());
-            // Known of, but not there: the walk must not take the live bytes for them.
+            // Known, but not copied: the walk must not read the live bytes instead.
             assert!(slot.chunks().all(|chunk| chunk.bytes.is_empty()));
             assert!(memory.word(CHUNK.as_ptr() as u64).is_err());
         });

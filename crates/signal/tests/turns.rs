@@ -1,5 +1,5 @@
-//! A thread's turns are told without a system call: who has run since has other ones, who has not
-//! has the same, whatever happens to its event meanwhile.
+//! A thread's turns are known without a system call. They differ if the thread has run since, and
+//! are the same if it has not, for any change of its event in between.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn turns(worker: &Worker, engine: &Engine) -> Turns {
 }
 
 #[test]
-fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
+fn turns_change_exactly_when_thread_has_run() {
     let Some(engine) = common::with_events() else {
         return;
     };
@@ -40,7 +40,8 @@ fn who_has_run_has_other_turns_and_who_has_not_has_the_same() {
             assert_eq!(engine.turns(record), Some(before));
         }
     }
-    // A ring takes the place of the page: a page that is gone says of nobody that it stood still.
+    // A ring takes the place of the page. An absent page never counts as proof that a thread stood
+    // still.
     engine.attach_ring(record).unwrap();
     let after = turns(&worker, engine);
     assert_ne!(after, before);

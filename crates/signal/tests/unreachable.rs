@@ -1,5 +1,5 @@
-//! A thread that no signal reaches: the kernel copies its stacks, and nothing of its CPU time is
-//! lost on the way there and back.
+//! A thread that no signal reaches: the kernel copies its stacks, and no CPU time is lost on the
+//! way there and back.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn thread_that_blocks_the_signal_is_sampled_by_the_kernel() {
     weight_ns += owed_ns;
     for _ in 0..10 {
         worker.does(move || burn(8 * INTERVAL_NS));
-        // What only the thread itself can tell is no reason to signal it.
+        // Data that only the thread itself can read is no reason to signal it.
         engine.must_signal(record);
         let (copied, signalled, more_ns) = drain(engine, record);
         assert_eq!(signalled, 0);
@@ -87,7 +87,7 @@ fn thread_that_blocks_the_signal_is_sampled_by_the_kernel() {
     });
     weight_ns += drain(engine, record).2;
     let cpu_ns = sys::cpu_ns_of(record.tid()).unwrap();
-    // Each change takes some time that nobody counts.
+    // Each change takes some time that is not counted.
     let most_ns = longest_window_ns(INTERVAL_NS) + 1_000_000;
     assert!(
         weight_ns.abs_diff(cpu_ns) <= most_ns,

@@ -1,5 +1,5 @@
-//! Walks of threads that stand still: in the handler, and by a thread for which they wait. Whatever
-//! becomes of the walking thread, they get away, and the points of all samples add up.
+//! Walks of threads that stand still: in the handler, and by a thread for which they wait. In
+//! every state of the walking thread they continue, and the points of all samples add up.
 
 mod common;
 
@@ -15,25 +15,25 @@ const INTERVAL_NS: u64 = 500_000;
 /// As many frames as no small slot holds.
 const DEEP: u32 = 5000;
 
-/// What the walks have seen.
+/// Counts of walks and their results.
 static WALKS: AtomicU64 = AtomicU64::new(0);
 static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 static MOVED: AtomicU64 = AtomicU64::new(0);
-/// A sampled thread counts here as long as it runs; 0 while nobody does.
+/// A sampled thread increments it while it runs; 0 while none does.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// How deep stacks pretend to be.
 static DEPTH: AtomicU32 = AtomicU32::new(10);
 /// Makes walks last; in ms.
 static DELAY_MS: AtomicU64 = AtomicU64::new(0);
 
-/// "Walks": frames that tell who was walked, from where.
+/// "Walks": frames that show which thread was walked, and from where.
 fn walk(target: &mut WalkTarget<'_>) {
     let (tid, pc) = (target.header().tid, target.header().regs.rip);
     let before = PROGRESS.load(Ordering::SeqCst);
     WALKS.fetch_add(1, Ordering::SeqCst);
     if sys::gettid() != tid {
         ELSEWHERE.fetch_add(1, Ordering::SeqCst);
-        // Long enough for the thread to go on, if it could.
+        // Long enough for the thread to continue, if it could.
         thread::sleep(Duration::from_millis(
             DELAY_MS.load(Ordering::SeqCst).max(1),
         ));
@@ -113,7 +113,7 @@ fn sampled(engine: &'static Engine, vantage: Vantage, threads: u64, walked: bool
     });
     assert!(engine.stop());
     assert!(checked.load(Ordering::Relaxed) > 0);
-    // Who walks may have no processor: threads do not wait for that, and it is counted.
+    // The walking thread may have no processor: threads do not wait for that, and it is counted.
     let copied = copied.into_inner();
     assert!(copied <= late() - late_before, "{copied} were not walked");
     for account in accounts {
@@ -177,7 +177,7 @@ fn in_the_handler(engine: &'static Engine) {
     sampled(engine, Vantage::Handler, 4, true);
     assert!(WALKS.load(Ordering::SeqCst) > 0);
     assert_eq!(ELSEWHERE.load(Ordering::SeqCst), 0);
-    // A deep stack gets a larger slot, and is walked once more.
+    // A deep stack gets a larger slot, and is walked again.
     DEPTH.store(DEEP, Ordering::SeqCst);
     sampled(engine, Vantage::Handler, 1, true);
     DEPTH.store(10, Ordering::SeqCst);
@@ -194,13 +194,13 @@ fn by_a_thread_for_which_they_wait(engine: &'static Engine) {
     assert!(counters.waited_ns > 0);
     assert!(ELSEWHERE.load(Ordering::SeqCst) > 0);
     drop(server);
-    // Without anybody to walk them, threads take snapshots and do not wait at all.
+    // Without a walking thread, threads take snapshots and do not wait at all.
     let waited_ns = engine.counters().waited_ns;
     sampled(engine, Vantage::Paused, 2, false);
     assert_eq!(engine.counters().waited_ns, waited_ns);
 }
 
-/// The thread that is walked makes no step meanwhile.
+/// The walked thread makes no step during the walk.
 fn nothing_moves_during_a_walk(engine: &'static Engine) {
     let server = Server::begin(engine);
     engine.set_vantage(Vantage::Paused, 100);
@@ -224,12 +224,13 @@ fn nothing_moves_during_a_walk(engine: &'static Engine) {
     drop(server);
     let samples = drainer.finish();
     account.assert_weight(weight_of(&samples, &account), INTERVAL_NS);
-    // Who walks may lose its processor in the midst of it, for longer than a thread waits.
+    // The walking thread may lose its processor in the middle of a walk, for longer than a thread
+    // waits.
     let moved = MOVED.load(Ordering::SeqCst);
     assert!(moved <= late() - late_before, "{moved} walks saw a change");
 }
 
-/// The walking thread is held up with one thread; the next one does not wait for it for long.
+/// The walking thread is delayed with one thread; the next one does not wait long for it.
 fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
     DELAY_MS.store(300, Ordering::SeqCst);
     let server = Server::begin(engine);
@@ -253,13 +254,13 @@ fn a_late_walk_is_not_waited_for(engine: &'static Engine) {
         account.assert_weight(weight_of(&samples, account), INTERVAL_NS);
     }
     assert!(engine.counters().get(Cause::PauseTimeout) > 0, "all waited");
-    // Loose: it only says that nobody waited without end.
+    // Loose: it only shows that no thread waited without end.
     assert!(began.elapsed() < Duration::from_secs(60));
     DELAY_MS.store(0, Ordering::SeqCst);
     drop(server);
 }
 
-/// The walking thread dies while threads wait for it.
+/// The walking thread ends while threads wait for it.
 fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     static TID: AtomicI32 = AtomicI32::new(0);
     engine.end_serving(false);
@@ -290,7 +291,8 @@ fn a_dead_walker_holds_nobody(engine: &'static Engine) {
     assert!(weight_of(&samples, &account) >= 5 * INTERVAL_NS);
 }
 
-/// A drain that is broken off goes on where it was, and then with what has come since.
+/// A drain that was interrupted continues at the same place, and then with the slots published
+/// since.
 fn a_drain_in_parts_shows_all(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.start(INTERVAL_NS);
@@ -299,7 +301,7 @@ fn a_drain_in_parts_shows_all(engine: &'static Engine) {
         // Timers come with the kernel's ticks, some milliseconds apart.
         burn(100 * INTERVAL_NS);
         let mut weight_ns = 0;
-        // Two of those there are; the rest stays, and more come.
+        // There are two of those; the others stay, and more come.
         let mut some = 2;
         let all = engine.drain_while(|slot| {
             weight_ns += slot.weight_ns();
@@ -323,7 +325,7 @@ fn a_drain_in_parts_shows_all(engine: &'static Engine) {
     engine.reap(|_| ());
 }
 
-/// A stack larger than any slot keeps its root all the same.
+/// A stack larger than any slot still keeps its root.
 fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.start(INTERVAL_NS);
@@ -353,7 +355,7 @@ fn what_cannot_be_copied_is_walked(engine: &'static Engine) {
     assert!(engine.counters().get(Cause::WalkedInstead) > 0);
 }
 
-/// Who walks copies comes too late: nothing is copied until it has caught up.
+/// The thread that walks copies is late: no copies are made until it has caught up.
 fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     engine.set_vantage(Vantage::Snapshot, 100);
     engine.set_behind(true);
@@ -362,7 +364,7 @@ fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     let before = behind();
     let worker = thread::spawn(move || {
         let record = register_here(engine, 12);
-        // However seldom the kernel's ticks find the thread at work.
+        // Even if the kernel's ticks seldom find the thread at work.
         burn_until(|| behind() >= before + 3);
         let walked = behind();
         engine.set_behind(false);
@@ -380,7 +382,7 @@ fn what_would_be_walked_too_late_is_walked_at_once(engine: &'static Engine) {
     account.assert_weight(weight_ns, INTERVAL_NS);
     assert!(walked > before);
     assert!(copied > 0, "later samples are copies again");
-    // One handler may have been under way when it was told.
+    // One handler may have been in progress when the delay was set.
     assert!(behind() <= walked + 1);
 }
 
@@ -400,7 +402,7 @@ fn threads_are_walked_where_they_stand() {
     nothing_moves_during_a_walk(engine);
     a_late_walk_is_not_waited_for(engine);
     a_dead_walker_holds_nobody(engine);
-    // No slot has been lost on the way: as many can be taken at once as there were.
+    // No slot has been lost: as many can be taken at once as at the beginning.
     engine.set_vantage(Vantage::Snapshot, 0);
     sampled(engine, Vantage::Snapshot, 2, false);
 }

@@ -1,5 +1,5 @@
-//! Snapshots for waits that are over, taken outside of any handler: they have what was said of the
-//! wait and no CPU time, and what finds no room is counted with what it stood for.
+//! Snapshots for waits that are over, taken outside of any handler. They carry the wait's data and
+//! no CPU time. A wait that finds no slot is counted with its weight.
 
 use dwell_signal::slots::Reason;
 use dwell_signal::{
@@ -10,7 +10,7 @@ use dwell_walker::{Frame, FrameKind, Frames, Outcome, Walk};
 
 const INTERVAL_NS: u64 = 100_000_000;
 const ROUNDS: u64 = 200;
-/// Few slots, so that some are missing while nobody drains.
+/// Few slots, so that some are missing before the first drain.
 const CLASSES: [ClassSpec; 1] = [ClassSpec {
     capacity_bytes: 64 << 10,
     count: 64,
@@ -38,7 +38,7 @@ fn wait(number: u64) -> Wait {
 }
 
 #[test]
-fn waits_are_snapshots_beside_samples_of_cpu_time_and_losses_are_counted() {
+fn waits_and_cpu_samples_are_kept_and_losses_counted() {
     let engine: &'static Engine = dwell_signal::init(&Config {
         classes: &CLASSES,
         ..Config::default()
@@ -84,8 +84,8 @@ fn waits_are_snapshots_beside_samples_of_cpu_time_and_losses_are_counted() {
     assert!(!engine.waited(record, &wait(0)), "it is over");
 }
 
-/// Another thread's stack is told where the look says that it is true, and stands for no CPU time;
-/// where it is not no slot is lost.
+/// Another thread's stack is recorded if `look` confirms it, and stands for no CPU time. If `look`
+/// rejects it, the slot is not lost.
 fn looks_at_others(engine: &'static Engine, record: &ThreadRecord) {
     const FRAME: Frame = Frame {
         kind: FrameKind::C2,

@@ -1,44 +1,44 @@
-//! How many threads to look at in each tick, so that looking costs what it may.
+//! How many threads to sample in each tick, so that the cost stays within the budget.
 //!
-//! What a look costs depends on what the threads do: nothing but a clock for those that have not
-//! run, a signal for those that run. So the number is not computed but steered: once in a while it
-//! is changed by the ratio of what looking may cost to what it has cost, and never by much. It is
-//! fixed before a tick begins, so it does not depend on what is seen in it.
+//! The cost of a look depends on what the threads do: only a clock is read for a thread that has
+//! not run, and a signal is sent to one that runs. So the number is not computed but steered. Once
+//! in a while it is changed by the ratio of the allowed cost to the actual cost, and never by
+//! much. It is fixed before a tick begins, so it does not depend on the tick's results.
 
-/// The number changes at most by this factor at once.
+/// The number changes by no more than this factor at once.
 const STEP_MAX: f64 = 1.25;
-/// So much time passes between two changes.
+/// Time between two changes.
 const BETWEEN_NS: u64 = 500_000_000;
-/// Fewer are never looked at: where even so many cost too much, ticks are left out.
+/// Minimum number of sampled threads: if even these cost too much, ticks are left out.
 const LOOKED_MIN: f64 = 2.0;
-/// So many of them at most.
+/// Maximum number of them.
 const TICKS_MAX: f64 = 50.0;
-/// Where not all can be afforded that are wanted, ticks are left out before looks are, up to so
-/// many: a tick costs more than several looks.
+/// If not all wanted samples can be afforded, ticks are left out before samples are, up to this
+/// many: a tick costs more than several samples.
 const TICKS_LONG: f64 = 10.0;
-/// How fast it is forgotten how many were wanted.
+/// The decay of the mean number wanted.
 const WANTED_STEP: f64 = 1.0 / 16.0;
-/// Before anything is known.
+/// The number at first.
 const LOOKED_FIRST: f64 = 16.0;
 
-/// Steers the number of threads that are looked at.
+/// Steers the number of threads that are sampled.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Part of one processor's time that looking may take; none: the number is given.
+    /// Part of one processor's time that sampling may take; none: the number is fixed.
     share: Option<f64>,
-    /// In a tick, if none is left out.
+    /// Samples in a tick, if no tick is left out.
     looked: f64,
-    /// How many are wanted of late; 0 where all there are would be.
+    /// The mean number wanted lately; 0 where all present threads would be.
     wanted: f64,
-    /// Since the last change: time that has passed, and what was spent.
+    /// Since the last change: elapsed time, and time spent.
     passed_ns: u64,
     spent_ns: u64,
-    /// Most that was wanted and could be had in one tick since then.
+    /// The largest number that was wanted and affordable in one tick since then.
     most: usize,
 }
 
 impl Budget {
-    /// Looking may take `share` of one processor's time.
+    /// Sampling may take `share` of one processor's time.
     #[must_use]
     pub fn of_share(share: f64) -> Budget {
         Budget {
@@ -51,12 +51,12 @@ impl Budget {
         }
     }
 
-    /// Looking may take `share` from now on, unless the number is given.
+    /// Sampling may take `share` from now on, unless the number is fixed.
     pub fn set_share(&mut self, share: f64) {
         self.share = self.share.map(|_| share.max(0.0));
     }
 
-    /// As many as said, whatever it costs.
+    /// A fixed number, at any cost.
     #[must_use]
     pub fn fixed(looked: usize) -> Budget {
         Budget {
@@ -69,13 +69,13 @@ impl Budget {
         }
     }
 
-    /// How many of `eligible` threads to look at in the next tick.
+    /// How many of `eligible` threads to sample in the next tick.
     #[must_use]
     pub fn count(&self, eligible: usize) -> usize {
         (self.looked.max(LOOKED_MIN) as usize).min(eligible)
     }
 
-    /// How many of `wanted` threads to look at now, where a look at each is wanted, after so many
+    /// How many of `wanted` threads to sample now, if each is to be sampled, after this many
     /// `ticks`.
     pub fn count_of_wanted(&mut self, wanted: usize, ticks: u64) -> usize {
         if self.share.is_none() {
@@ -86,7 +86,7 @@ impl Budget {
         (looked.max(LOOKED_MIN) as usize).min(wanted)
     }
 
-    /// What may be looked at now, `ticks` after the last look, as a number that is given.
+    /// The number of looks in this tick, `ticks` after the last one, if the number is fixed.
     #[must_use]
     pub fn after(&mut self, wanted: usize, ticks: u64) -> Budget {
         match self.share {
@@ -95,8 +95,8 @@ impl Budget {
         }
     }
 
-    /// How many ticks to wait for the next look: one, unless the least number is too many, or fewer
-    /// than are wanted.
+    /// How many ticks to wait for the next sample: one, unless the minimum number is too many, or
+    /// fewer than are wanted.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         let least = LOOKED_MIN / self.looked;
@@ -104,12 +104,12 @@ impl Budget {
         least.max(long).ceil().clamp(1.0, TICKS_MAX) as u64
     }
 
-    /// A look at `looked` threads, that stood for `span_ns`, has cost `cpu_ns` of CPU time.
+    /// Adds samples of `looked` threads that stood for `span_ns` and cost `cpu_ns` of CPU time.
     pub fn spent(&mut self, looked: usize, span_ns: u64, cpu_ns: u64) {
         self.spent_in(1, looked, span_ns, cpu_ns);
     }
 
-    /// The same, after so many `ticks`.
+    /// The same, after several `ticks`.
     pub fn spent_in(&mut self, ticks: u64, looked: usize, span_ns: u64, cpu_ns: u64) {
         let Some(share) = self.share else { return };
         self.passed_ns = self.passed_ns.saturating_add(span_ns);
@@ -122,14 +122,15 @@ impl Budget {
         let may_ns = share * self.passed_ns as f64;
         let ratio = may_ns / (self.spent_ns.max(1) as f64);
         let wanted = self.looked * ratio.clamp(1.0 / STEP_MAX, STEP_MAX);
-        // More than there are is never looked at, so it cannot be known what it would cost.
+        // The number never exceeds that of the threads, so the cost of a larger number cannot be
+        // known.
         let most = (self.most as f64 * STEP_MAX).max(LOOKED_FIRST);
         self.looked = wanted.min(most).max(LOOKED_MIN / TICKS_MAX);
         (self.passed_ns, self.spent_ns, self.most) = (0, 0, 0);
     }
 }
 
-/// What one of many equal things costs, learned while they are done.
+/// The cost of one of many equal steps, learned from the steps done.
 #[derive(Clone, Copy, Debug)]
 pub struct Price {
     each_ns: f64,
@@ -140,7 +141,7 @@ pub struct Price {
 const PRICE_STEP: f64 = 0.25;
 
 impl Price {
-    /// Begins with a guess, of which the price is at least a twentieth.
+    /// Begins with a guess; the price is never lower than a twentieth of it.
     #[must_use]
     pub fn of(each_ns: f64) -> Price {
         Price {
@@ -155,7 +156,7 @@ impl Price {
         (may_ns / self.each_ns) as usize
     }
 
-    /// So many have cost `cpu_ns` together.
+    /// Adds `count` steps that cost `cpu_ns` together.
     pub fn spent(&mut self, count: usize, cpu_ns: u64) {
         if count > 0 {
             let each_ns = (cpu_ns as f64 / count as f64).max(self.least_ns);
@@ -164,21 +165,22 @@ impl Price {
     }
 }
 
-/// What others have spent on what looks have seen: they work once in a while, and are paid little
-/// by little, so that the number of looks stays even.
+/// CPU time that others spend on the results of looks. They work once in a while, and the time is
+/// paid little by little, so that the number of looks stays even.
 #[derive(Clone, Debug, Default)]
 pub struct Debt {
     owed_ns: f64,
 }
 
-/// In so many ticks a debt gets as small as a third.
+/// Number of ticks in which a debt shrinks to a third.
 const PAID_TICKS: f64 = 64.0;
 
 impl Debt {
-    /// Others have spent `new_ns` more; what the next look, `ticks` after the last one, has to pay.
-    /// Never more than `most_ns`: some looks there shall be, whatever they cost others.
+    /// Others have spent `new_ns` more. Returns the part that the next look, `ticks` after the
+    /// last one, has to pay. Never more than `most_ns`: some looks must remain at any cost of the
+    /// others.
     pub fn pay(&mut self, new_ns: u64, ticks: u64, most_ns: u64) -> u64 {
-        // What cannot be paid in time is forgiven.
+        // Debt that cannot be paid in time is forgiven.
         let most = most_ns as f64;
         self.owed_ns = (self.owed_ns + new_ns as f64).min(PAID_TICKS * most);
         let part = 1.0 - (-(ticks as f64) / PAID_TICKS).exp();
@@ -194,8 +196,8 @@ mod tests {
 
     const TICK_NS: u64 = 20_000_000;
 
-    /// Ten seconds with a cost of `fixed_ns` a tick and `each_ns` a look: the number at the end and
-    /// the share of the last second.
+    /// Ten seconds with a cost of `fixed_ns` a tick and `each_ns` a sample: the number at the end
+    /// and the share of the last second.
     fn settled(budget: &mut Budget, eligible: usize, fixed_ns: u64, each_ns: u64) -> (usize, f64) {
         let mut last = 0;
         for tick in 0..1000 {
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_least_costs_too_much_ticks_are_left_out() {
+    fn ticks_are_skipped_if_the_minimum_is_too_expensive() {
         let mut budget = Budget::of_share(0.005);
         let (mut spent_ns, mut passed_ns) = (0, 0);
         for look in 0..2000 {
@@ -240,7 +242,7 @@ mod tests {
         assert!((4..=5).contains(&budget.ticks()), "{}", budget.ticks());
         let share = spent_ns as f64 / passed_ns as f64;
         assert!((0.004..=0.0055).contains(&share), "{share}");
-        // All is cheap again.
+        // The cost is low again.
         for _ in 0..1000 {
             budget.spent(budget.count(100), budget.ticks() * TICK_NS, 10_000);
         }
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_run_away_where_there_are_few() {
+    fn number_stays_bounded_with_few_threads() {
         let mut budget = Budget::of_share(0.005);
         assert_eq!(settled(&mut budget, 10, 1000, 100).0, 10);
         assert_eq!(budget.count(10_000), 16);
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_spend_at_once_is_paid_evenly_and_in_full() {
+    fn debt_from_one_burst_is_paid_evenly_and_in_full() {
         let mut debt = Debt::default();
         let (mut paid_ns, mut least, mut most) = (0, u64::MAX, 0);
         // 1 ms a second, in one piece.
@@ -273,7 +275,8 @@ mod tests {
                 paid_ns += now_ns;
             }
         }
-        // 40 seconds; each rounds down, and what is owed at the end is at most what came last.
+        // 40 seconds. Each payment rounds down, and the debt at the end is no more than the last
+        // addition.
         assert!((39_000_000..=40_000_000).contains(&paid_ns), "{paid_ns}");
         assert!(most < 3 * least, "{least} {most}");
         // Ticks that were left out are paid for.
@@ -281,7 +284,7 @@ mod tests {
         let at_once = debt.pay(0, 10, 1_000_000);
         let one_by_one: u64 = (0..10).map(|_| other.pay(0, 1, 1_000_000)).sum();
         assert!(at_once.abs_diff(one_by_one) <= 10, "{at_once} {one_by_one}");
-        // More than the most is not asked for, and not for long.
+        // A payment never exceeds the maximum, and large debts do not last.
         let first = debt.pay(u64::MAX, 1, 50_000);
         assert!((49_000..=50_000).contains(&first), "{first}");
         let rest: u64 = (0..1000).map(|_| debt.pay(0, 1, 50_000)).sum();
@@ -290,7 +293,8 @@ mod tests {
 
     #[test]
     fn ticks_are_left_out_before_looks_are() {
-        // A tick costs as much as eight looks; 12 are wanted, and one tick pays for none of them.
+        // A tick costs as much as eight samples; 12 are wanted, and one tick pays for none of
+        // them.
         let (fixed_ns, each_ns, wanted) = (100_000, 12_000, 12);
         let mut budget = Budget::of_share(0.0036);
         let (mut spent_ns, mut passed_ns, mut looks) = (0, 0, 0);
@@ -307,9 +311,9 @@ mod tests {
         }
         let share = spent_ns as f64 / passed_ns as f64;
         assert!((0.0030..=0.0040).contains(&share), "{share}");
-        // Nearly all of those that are wanted each time.
+        // Nearly all of the requested looks each time.
         assert!(looks as f64 / 1000.0 > 10.0, "{looks}");
-        // Many more than can be had: as many as ten ticks pay for.
+        // Many more than affordable: as many as ten ticks pay for.
         for _ in 0..2000 {
             let ticks = budget.ticks();
             let looked = budget.count_of_wanted(500, ticks);
@@ -334,7 +338,7 @@ mod tests {
         assert_eq!(price.count(5000.0), 5);
         (0..100).for_each(|_| price.spent(10, 2000));
         assert_eq!(price.count(5100.0), 25);
-        // It cannot be had for nothing.
+        // The price never reaches zero.
         (0..100).for_each(|_| price.spent(10, 0));
         assert!((100..=102).contains(&price.count(5100.0)));
         price.spent(0, 1 << 40);

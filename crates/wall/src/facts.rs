@@ -1,7 +1,7 @@
 //! The terms for the facts of a sample, and for the cause of a wait.
 
-/// What a thread did or waited for at a sample. Exclusive: the weights of all causes sum to the
-/// wall time.
+/// The activity of a thread at a sample, or the reason of its wait. Exclusive: the weights of all
+/// causes sum to the wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// On a processor.

@@ -1,5 +1,5 @@
-//! What a wall-clock sampler decides: whom to look at, how often, what a look stands for, and why a
-//! thread was not running.
+//! The decisions of a wall-clock sampler: which threads to sample, how often, the weight of a
+//! look, and why a thread was not running.
 //!
 //! Pure logic. It knows no runtime, no operating system and no clock: numbers, names and tables of
 //! names in, decisions out.

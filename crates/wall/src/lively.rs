@@ -1,11 +1,11 @@
 //! Logical threads that have shown a sign of life lately: a stratum of their own.
 //!
-//! Of thousands without a platform thread few do anything, and of those each look at anybody finds
-//! one in a thousand times. So whoever is known to have run, or was seen at another place than
-//! before, is looked at oftener for a while. Who belongs to the stratum is settled before each
-//! tick, by what was seen in earlier ones, and who is chosen from it by chance alone: so what a
-//! look stands for is known, whatever the threads do (W. G. Cochran, "Sampling Techniques",
-//! chapter 5).
+//! Of thousands of threads without a platform thread few do anything, and uniform looks find each
+//! of these once in a thousand times. So a thread that is known to have run, or was seen at
+//! another place than before, is sampled more often for a while. Membership of this stratum is
+//! settled before each tick, from earlier looks. Threads are chosen from it by chance alone. So
+//! the weight of a look is known for any behaviour of the threads (W. G. Cochran, "Sampling
+//! Techniques", chapter 5).
 
 use crate::random::Random;
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +14,19 @@ use std::collections::{HashMap, VecDeque};
 const LASTS_NS: u64 = 2_000_000_000;
 /// ... and that a thread has begun.
 const TRIAL_NS: u64 = 1_000_000_000;
-/// Of those of which no more is known than that they have begun, so many at most: the last.
+/// Maximum number of threads of which only their beginning is known: the last ones.
 const TRIALS_MAX: usize = 256;
-/// So many there are at most: of more, those whose signs came first.
+/// Maximum number of lively threads: if there are more, the first ones stay.
 pub const LIVELY_MAX: usize = 1024;
 
-/// What is known of one.
+/// The data of one thread.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     /// Its last sign of life.
     at_ns: u64,
-    /// Where it was at the last look, if there was one since it ran.
+    /// Its place in the last sample, if it was sampled since it ran.
     place: Option<u64>,
-    /// Whether no more is known than that it has begun.
+    /// Whether only its beginning is known.
     is_trial: bool,
 }
 
@@ -35,12 +35,12 @@ struct Life {
 pub struct Lively {
     of: HashMap<u64, Life>,
     ids: Vec<u64>,
-    /// Those that have begun, the last one at the end.
+    /// New threads, the last one at the end.
     begun: VecDeque<u64>,
 }
 
 impl Lively {
-    /// A tick begins: those without a sign of life for long are let go.
+    /// A tick begins: threads without a recent sign of life are dropped.
     pub fn turn(&mut self, now_ns: u64) {
         let lives = |life: &Life| now_ns.saturating_sub(life.at_ns) < LASTS_NS;
         self.of.retain(|_, life| lives(life));
@@ -54,19 +54,19 @@ impl Lively {
         self.ids.len()
     }
 
-    /// Whether there are none in this tick.
+    /// Whether no thread is lively in this tick.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Whether a thread is one of them. To be asked before [`Lively::ran`] and the like change it.
+    /// Whether a thread is lively. Call it before [`Lively::ran`] and the like change that.
     #[must_use]
     pub fn contains(&self, id: u64) -> bool {
         self.of.contains_key(&id)
     }
 
-    /// So many of them, or all if there are fewer; each is as likely as any other.
+    /// Chooses `count` of them, or all if there are fewer; each is as likely as any other.
     pub fn choose(&mut self, count: usize, random: &mut Random) -> &[u64] {
         let count = count.min(self.ids.len());
         for at in 0..count {
@@ -77,7 +77,7 @@ impl Lively {
         self.ids.get(..count).unwrap_or(&[])
     }
 
-    /// A thread has run. True if it is none of them yet and may become one: see [`Lively::add`].
+    /// A thread has run. True if it is not lively yet and may become so: see [`Lively::add`].
     pub fn ran(&mut self, id: u64, now_ns: u64) -> bool {
         match self.of.get_mut(&id) {
             Some(life) => {
@@ -92,7 +92,7 @@ impl Lively {
         }
     }
 
-    /// Takes in a thread that has run, from the next tick on.
+    /// Adds a thread that has run, from the next tick on.
     pub fn add(&mut self, id: u64, now_ns: u64) {
         let life = Life {
             at_ns: now_ns,
@@ -104,8 +104,9 @@ impl Lively {
         }
     }
 
-    /// Takes in a thread that has begun since the last tick; before [`Lively::turn`], also for this
-    /// one: what it does is not known then, so it may be. Of many that begin those before it leave.
+    /// Adds a thread that has begun since the last tick. Call it before [`Lively::turn`], so that
+    /// it counts for this tick: a new thread may be lively. If many begin, earlier ones are
+    /// dropped.
     pub fn began(&mut self, id: u64, now_ns: u64) {
         if self.begun.len() >= TRIALS_MAX
             && let Some(first) = self.begun.pop_front()
@@ -124,7 +125,7 @@ impl Lively {
         }
     }
 
-    /// A look has seen one of them at `place`: another one than before is a sign of life.
+    /// A sample has seen a lively thread at `place`: another place than before is a sign of life.
     pub fn seen(&mut self, id: u64, place: u64, now_ns: u64) {
         if let Some(life) = self.of.get_mut(&id) {
             if life.place.is_some_and(|before| before != place) {
@@ -141,8 +142,7 @@ impl Lively {
     }
 }
 
-/// How many of `looks` go to those with a sign of life, of whom there are `lively`: most, but the
-/// others get some, too.
+/// How many of `looks` go to the `lively` threads: most, but the others get some, too.
 #[must_use]
 pub fn part_of(looks: usize, lively: usize) -> usize {
     const PART: f64 = 0.75;
@@ -159,7 +159,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn who_shows_no_sign_of_life_is_let_go() {
+    fn thread_without_signs_of_life_is_dropped() {
         let mut lively = Lively::default();
         assert!(lively.ran(7, SECOND), "it may become one");
         assert!(!lively.contains(7), "but is none yet");
@@ -168,7 +168,7 @@ mod tests {
         assert!(lively.is_empty(), "none in this tick");
         lively.turn(2 * SECOND);
         assert_eq!(lively.len(), 2);
-        // One is seen where it was, and where it was again: that is no sign.
+        // A thread that is seen twice at the same place: that is no sign of life.
         lively.seen(7, 1, 2 * SECOND);
         lively.seen(7, 1, 2 * SECOND + 20);
         lively.seen(8, 1, 2 * SECOND);
@@ -176,7 +176,7 @@ mod tests {
         lively.turn(3 * SECOND);
         assert!(!lively.contains(7) && lively.contains(8));
         assert!(!lively.ran(8, 4 * SECOND), "it is one already");
-        // After it has run, wherever it is seen first says nothing.
+        // After it has run, the first place seen is no sign of life.
         lively.seen(8, 3, 5 * SECOND);
         lively.turn(6 * SECOND);
         assert!(lively.is_empty());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_is_looked_at_for_a_while() {
+    fn new_thread_is_lively_for_a_while() {
         let mut lively = Lively::default();
         lively.began(3, 5 * SECOND);
         lively.turn(5 * SECOND);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_begin_the_last_are_looked_at() {
+    fn of_many_new_threads_the_last_are_lively() {
         let mut lively = Lively::default();
         lively.began(7, SECOND);
         lively.ran(7, SECOND);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_is_as_likely() {
+    fn each_lively_thread_is_equally_likely() {
         let mut lively = Lively::default();
         for id in 0..20 {
             lively.add(id, 0);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn others_get_some_looks_too() {
+    fn other_threads_get_some_samples() {
         assert_eq!(part_of(12, 0), 0);
         assert_eq!(part_of(12, 20), 9);
         assert_eq!(part_of(12, 4), 4);
@@ -256,10 +256,11 @@ mod tests {
         assert_eq!(part_of(1, 20), 1);
     }
 
-    /// 300 threads rest, and 6 go through two states of some ticks each, one of them only ever in
-    /// the tick after it was seen to run: the sums of what looks stand for are right.
+    /// 300 threads are idle, and 6 go through two states of some ticks each. One state is seen
+    /// only in the tick after the thread was seen to run. The sums of the weights of looks are
+    /// right.
     #[test]
-    fn sums_are_right_whoever_is_looked_at() {
+    fn weights_of_both_strata_add_up_to_the_truth() {
         let (ticks, looks, all) = (400u64, 12usize, 306u64);
         let mut totals = [0.0f64; 2];
         let mut truth = [0u64; 2];
@@ -269,7 +270,8 @@ mod tests {
             let mut lively = Lively::default();
             for tick in 0..ticks {
                 let now_ns = tick * 20_000_000;
-                // Those above 300 change, the others do not; each that changes runs in between.
+                // The ids from 300 on change, the others do not. Each that changes runs in
+                // between.
                 let state = |id: u64| u64::from(id >= 300 && (tick / (3 + id % 5)) % 2 == 1);
                 let runs_now = |id: u64| id >= 300 && tick % (3 + id % 5) == 0;
                 lively.turn(now_ns);
@@ -303,8 +305,8 @@ mod tests {
             }
         }
         // State 1: until they are lively, 6 threads are met once in 26 ticks, for some 3 ticks: a
-        // deviation of 21 ticks in 1200 each time, 0.23 % in 60. State 0: of six draws 5.88 +- 0.34
-        // find one who rests, for 51: 0.3 % of a time's sum, 0.04 % in 60.
+        // deviation of 21 ticks in 1200 each time, 0.23 % in 60. State 0: of six draws 5.88 +-
+        // 0.34 find an idle thread, for 51: 0.3 % of a time's sum, 0.04 % in 60.
         let parts = totals
             .iter()
             .zip(truth)

@@ -1,8 +1,8 @@
-//! The threads that may be looked at, and a uniform random choice among them.
+//! The threads that may be sampled, and a uniform random choice among them.
 //!
-//! A choice is the beginning of a Fisher-Yates shuffle: every subset of the size asked for is as
-//! likely as any other, whatever was chosen before and whoever came or went meanwhile. Joining and
-//! leaving take constant time, choosing takes time for those chosen only.
+//! A choice is the beginning of a Fisher-Yates shuffle. Every subset of the requested size is as
+//! likely as any other, for any earlier choices and any members that joined or left in between.
+//! Joining and leaving take constant time, choosing takes time for the chosen members only.
 
 use crate::random::Random;
 
@@ -17,7 +17,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Nobody.
+    /// An empty set.
     #[must_use]
     pub fn new() -> Members {
         Members::default()
@@ -29,7 +29,7 @@ impl Members {
         self.order.len()
     }
 
-    /// Whether there is nobody.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
@@ -47,7 +47,7 @@ impl Members {
         self.place.len() as u32
     }
 
-    /// Takes `id` in; false if it was a member already.
+    /// Adds `id`; false if it was a member already.
     pub fn insert(&mut self, id: u32) -> bool {
         let index = id as usize;
         if self.place.len() <= index {
@@ -60,7 +60,7 @@ impl Members {
         true
     }
 
-    /// Lets `id` go; false if it was no member.
+    /// Removes `id`; false if it was not a member.
     pub fn remove(&mut self, id: u32) -> bool {
         if !self.contains(id) {
             return false;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_chosen_as_often() {
+    fn each_member_is_chosen_equally_often() {
         for (n, k) in [
             (25, 16),
             (100, 16),
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn newcomers_and_those_who_stay_are_chosen_as_often() {
+    fn members_that_leave_and_rejoin_are_chosen_as_often() {
         let (n, k, draws) = (50, 16, 40_000);
-        // After each choice somebody leaves and comes back: at another place in the order.
+        // After each choice one member leaves and comes back at another place in the order.
         let counts = counts(n, k, draws, |members, draw| {
             let id = (draw % u64::from(n)) as u32;
             assert!(members.remove(id) && members.insert(id));

@@ -1,6 +1,6 @@
-//! What functions of a runtime's own libraries say of a wait where few of them have names: threads
-//! of its own that have nothing to do, and stops of all threads. This goes by which library a frame
-//! is in, and by the C library's functions.
+//! The cause of a wait from functions of a runtime's own libraries, where few of them have names:
+//! idle threads of the runtime, and stops of all threads. The rules use a frame's library, and the
+//! C library's functions.
 
 use crate::facts::{Call, Cause, Facts, Named, Os};
 use crate::waits::Waits;
@@ -16,15 +16,15 @@ pub(crate) fn cause(facts: &Facts<'_>, waits: &Waits) -> Option<Cause> {
         && innermost.name.ends_with("sigsuspend")
         && waits.is_library(caller.class)
     {
-        // Its handler of the signal that stops threads: until the one that lets them go on.
+        // Its handler of the signal that stops threads: waits for the signal that lets them
+        // continue.
         return Some(Cause::Stopped);
     }
     let is_idle = facts.os == Os::Call(Call::Futex) && is_own_without_lock(facts.frames, waits);
     is_idle.then_some(Cause::IdlePool)
 }
 
-/// Whether nobody but the runtime is on the stack down to the thread's begin, and it waits for no
-/// lock.
+/// Whether all frames down to the thread's begin are the runtime's, and it waits for no lock.
 fn is_own_without_lock(frames: &[Named<'_>], waits: &Waits) -> bool {
     let is_own = |frame: &Named<'_>| {
         let is_here = waits.is_library(frame.class) || is_c_library(frame.class);

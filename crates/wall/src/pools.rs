@@ -17,7 +17,7 @@ struct Pattern {
     method: Text,
 }
 
-/// Literal parts of a pattern, with anything between them.
+/// Literal parts of a pattern, with any text between them.
 #[derive(Clone, Debug)]
 struct Text {
     parts: Vec<String>,
@@ -34,7 +34,7 @@ impl Pools {
         }
     }
 
-    /// Adds `class.method`, with dots or slashes in the class and `*` for anything.
+    /// Adds `class.method`, with dots or slashes in the class and `*` for any text.
     ///
     /// # Errors
     /// A text that says what is wrong with the pattern.

@@ -1,4 +1,4 @@
-//! Random numbers: one word of state, good enough to choose threads by, no more.
+//! Random numbers: one word of state, good enough to choose threads by, not for other uses.
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -31,7 +31,7 @@ impl Random {
 
     /// A number below `end`, each as likely as the others; 0 if `end` is 0.
     ///
-    /// The upper half of a product, with what would make some numbers likelier thrown away
+    /// The upper half of a product. Values that would make some numbers likelier are thrown away
     /// (D. Lemire, "Fast Random Integer Generation in an Interval", 2019).
     pub const fn below(&mut self, end: u64) -> u64 {
         if end == 0 {

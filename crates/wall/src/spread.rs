@@ -1,12 +1,12 @@
-//! A choice of places that lie spread among many, each place being as likely as any other: one at
-//! random in each of as many strata of equal length (W. G. Cochran, "Sampling Techniques", chapter
-//! 5), whose borders are moved at random.
+//! A choice of places that are spread among many, each place being as likely as any other. One is
+//! drawn at random in each stratum; the strata have equal length, and their borders are moved at
+//! random (W. G. Cochran, "Sampling Techniques", chapter 5).
 //!
-//! Places at even distances would do with one random number (systematic sampling, ibid., chapter
-//! 8), but what lies at even distances itself is then met in full or not at all: threads that were
-//! started one after the other have every second bucket of a set.
+//! Places at even distances would need only one random number (systematic sampling, ibid., chapter
+//! 8). But objects at even distances are then met in full or not at all: threads that were started
+//! one after the other have every second bucket of a set.
 //!
-//! It takes time for the chosen places only, and needs no list of all.
+//! It takes time only for the chosen places, and needs no list of all.
 
 use crate::random::Random;
 
@@ -16,9 +16,9 @@ pub struct Spread {
     random: Random,
     total: u64,
     count: u64,
-    /// Where the first stratum begins; they go round the end.
+    /// Where the first stratum begins; strata wrap around the end.
     start: u64,
-    /// The stratum that has the last place, and may go round the end.
+    /// The stratum with the last place, which may wrap around the end.
     last: u64,
     /// Its place if that is beyond the end: the first of all.
     first: Option<u64>,
@@ -88,7 +88,7 @@ impl Iterator for Spread {
         let stratum = (self.last + self.passed) % self.count;
         self.passed += 1;
         let place = self.chosen_in(stratum);
-        // Those behind the last one are beyond the end, all of them.
+        // The strata behind the last one are all beyond the end.
         Some(if stratum > self.last {
             place - self.total
         } else {
@@ -126,7 +126,7 @@ mod tests {
         }
         let p = count as f64 / total as f64;
         let (mean, variance) = (f64::from(rounds) * p, f64::from(rounds) * p * (1.0 - p));
-        // Five standard deviations: of 97 places none lies farther off but once in 18,000 seeds.
+        // Five standard deviations: only once in 18,000 seeds one of 97 places is farther off.
         for seen in times {
             assert!(
                 (f64::from(seen) - mean).abs() < 5.0 * variance.sqrt(),
@@ -135,10 +135,10 @@ mod tests {
         }
     }
 
-    /// Every second place, as threads have that were started one after the other, is met as often
-    /// as draws at random would meet it, or more evenly, whatever the number of places chosen.
+    /// Threads that were started one after the other may have every second place. These places are
+    /// met as evenly as by draws at random, or more evenly, for any number of chosen places.
     #[test]
-    fn what_lies_at_even_distances_is_met_evenly() {
+    fn places_at_even_distances_are_chosen_evenly() {
         let total = 26_688u64;
         let mut random = Random::new(11);
         for count in [100u64, 116, 200, 230, 232, 464] {

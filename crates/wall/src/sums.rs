@@ -1,30 +1,30 @@
-//! Sums of weighted looks, and how far chance may have put them off.
+//! Sums of weighted samples, and their errors by chance.
 
 use std::collections::BTreeMap;
 
-/// How many looks more, of the heaviest weight, the variance of a sum of looks counts.
+/// Number of further samples, of the heaviest weight, that the variance of a sum counts.
 ///
-/// How many looks of weight w hit a row is a Poisson variable; where k did, its mean is not k +-
-/// sqrt(k): of a mean of 2, none is seen once in seven times, and then that says +- 0. With
-/// k +- 1.96 sqrt(k + 1.5) the mean is in the interval at least 91 times in a hundred, whatever it
-/// is (a test of crate `dwell-profile` adds that up), as Wilson's and Agresti and Coull's intervals
-/// do for shares. Looks that weigh less have such a term each, which is small beside that of the
-/// heaviest.
+/// How many looks of weight w hit a row is a Poisson variable. After k hits, its mean is not k +-
+/// sqrt(k): with a mean of 2, no look hits once in seven times, and then that says +- 0. With k +-
+/// 1.96 sqrt(k + 1.5) the mean is in the interval in 91 or more cases of a hundred, for any mean
+/// (a test of crate `dwell-profile` adds that up). Wilson's and Agresti and Coull's intervals do
+/// the same for shares. Looks that weigh less have such a term each, which is small compared with
+/// that of the heaviest.
 pub const UNSEEN: f64 = 1.5;
 
-/// The standard error of a sum of weights, whose `squares` add up to that: the square root of
+/// The standard error of a sum of weights whose squares add up to `squares`: the square root of
 /// `squares + 1.5 W^2`, W being the `heaviest` look there was.
 #[must_use]
 pub fn standard_error(squares: f64, heaviest: f64) -> f64 {
     (squares + UNSEEN * heaviest * heaviest).sqrt()
 }
 
-/// More choices than these are as good as certain.
+/// More choices than these count as certain.
 pub const CHOICES_MAX: u64 = 1_000_000_000;
 
-/// As how many choices of one weight a sum of `weight_ns` is certain whose part of the variance is
-/// `square`: `weight^2 / square`, 1 at least, [`CHOICES_MAX`] at most. For k looks of one weight
-/// that is k.
+/// The number of choices of one weight that give a sum of `weight_ns` the same certainty, if its
+/// part of the variance is `square`: `weight^2 / square`, from 1 to [`CHOICES_MAX`]. For k looks
+/// of one weight that is k.
 #[must_use]
 pub fn choices(weight_ns: u64, square: f64) -> u64 {
     let choices = (weight_ns as f64).powi(2) / square;
@@ -35,10 +35,10 @@ pub fn choices(weight_ns: u64, square: f64) -> u64 {
     }
 }
 
-/// Looks that saw the same.
+/// Samples with the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// What they stand for.
+    /// Their weight.
     pub weight_ns: u64,
     /// The sum of the squares of their weights.
     pub squares: f64,
@@ -47,7 +47,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds `count` looks which stand for `weight_ns` together, and are as certain as so many
+    /// Adds `count` samples that stand for `weight_ns` together, and are as certain as this many
     /// [`choices`].
     pub fn add(&mut self, weight_ns: u64, count: u64, choices: u64) {
         self.weight_ns = self.weight_ns.saturating_add(weight_ns);
@@ -56,7 +56,7 @@ impl Sum {
     }
 }
 
-/// The looks of a recording, by what they saw.
+/// The samples of a recording, by their result.
 #[derive(Clone, Debug, Default)]
 pub struct ByCause {
     of: BTreeMap<&'static str, Sum>,
@@ -64,18 +64,18 @@ pub struct ByCause {
     told_ns: u64,
 }
 
-/// They are told so often, and at the end.
+/// Time between two reports; there is another one at the end.
 const EVERY_NS: u64 = 10_000_000_000;
 
 impl ByCause {
-    /// Adds `count` looks that stand for `weight_ns` together: see [`Sum::add`].
+    /// Adds `count` samples that stand for `weight_ns` together: see [`Sum::add`].
     pub fn add(&mut self, cause: &'static str, weight_ns: u64, count: u64, choices: u64) {
         let sum = self.of.entry(cause).or_default();
         sum.add(weight_ns, count, choices);
         self.heaviest = self.heaviest.max(weight_ns as f64 / count.max(1) as f64);
     }
 
-    /// Each cause with its sum and one standard error of that, in ns, if it is time to tell them.
+    /// Each cause with its sum and the sum's standard error, in ns, if a report is due.
     pub fn told(&mut self, now_ns: u64, is_over: bool) -> Vec<(&'static str, Sum, u64)> {
         if !is_over && now_ns.saturating_sub(self.told_ns) < EVERY_NS {
             return Vec::new();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_in_one_event_are_as_good_as_many_events() {
+    fn samples_in_one_event_equal_many_events() {
         let (mut one, mut many) = (Sum::default(), Sum::default());
         one.add(40, 4, 4);
         (0..4).for_each(|_| many.add(10, 1, 1));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_as_many_as_looks_of_one_weight_and_more_of_what_is_known() {
+    fn choices_equal_looks_of_one_weight() {
         assert_eq!(choices(40, 400.0), 4);
         assert_eq!(choices(40, 1600.0), 1);
         assert_eq!(choices(40, 0.0), CHOICES_MAX);
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_that_of_the_looks_seen_and_of_some_that_were_not() {
+    fn standard_error_includes_unseen_looks() {
         assert_eq!(standard_error(25.0, 0.0), 5.0);
         assert_eq!(standard_error(10.0, 2.0), 4.0);
         assert_eq!(standard_error(0.0, 2.0), 6f64.sqrt());
     }
 
     #[test]
-    fn sums_are_told_with_their_errors_once_in_a_while() {
+    fn sums_are_reported_with_errors_every_ten_seconds() {
         let mut sums = ByCause::default();
         sums.add("sleep", 40, 4, 4);
         sums.add("monitor", 30, 1, 1);

@@ -16,12 +16,12 @@ pub struct Waits {
     pub sockets: &'static [&'static str],
     /// Classes whose native methods wait for files and pipes, by prefixes of their names.
     pub files: &'static [&'static str],
-    /// `class.method` in which a pooled worker waits for work; a `*` stands for anything.
+    /// `class.method` in which a pooled worker waits for work; a `*` stands for any text.
     pub pools: &'static [&'static str],
     /// How a logical thread leaves its platform thread, if the runtime has logical threads.
     pub way_out: Option<WayOut>,
     /// The runtime's own libraries, if few of its functions have names. A thread with frames of
-    /// these libraries only belongs to the runtime. A `*` at the end matches anything.
+    /// these libraries only belongs to the runtime. A `*` at the end matches any text.
     pub libraries: &'static [&'static str],
 }
 

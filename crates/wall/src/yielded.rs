@@ -7,7 +7,7 @@ use crate::waits::WayOut;
 /// Maximum number of frames of the way out and of the parking code.
 const FRAMES_MAX: usize = 12;
 
-/// The cause; `None` if the innermost method is not one by which a logical thread leaves.
+/// The cause; `None` if the innermost method is not one by which a logical thread is unmounted.
 #[must_use]
 pub fn cause(frames: &[Named<'_>], is_owned_lock: bool, out: &WayOut) -> Option<Cause> {
     let mut methods = frames

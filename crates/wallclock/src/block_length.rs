@@ -1,12 +1,24 @@
-//! How many ticks a block has: one for each thread if the census can afford that.
+//! How many ticks a block has.
+//!
+//! A read counts for its whole block, so a change of place is off by up to a block's length. For a
+//! thread that changes every `d` ticks, blocks of `l` ticks give a variance of `l^2 / 6` at each
+//! change, or `l^2 / 6d` a tick. With blocks of the square root of `d` that is the same for all
+//! threads. So a block is no longer than the square root of the time for which the thread has not
+//! changed, unless the budget needs longer ones.
 
 /// Blocks of threads whose place has not changed for long have at most so many ticks, ...
-const CALM_MAX: u32 = 16;
+const CALM_MAX: u32 = 64;
 /// ... and those of the others.
 const LIVELY_MAX: u32 = 8;
+/// A thread is lively until its place has not changed for so many ticks.
+const LIVELY_TICKS: u16 = 8;
 /// Parts of the budget that the census of calm and of lively threads may take.
 const CALM_PART: f64 = 0.2;
 const LIVELY_PART: f64 = 0.5;
+/// For a thread that has been calm for so many ticks, about a second, the budget comes first: its
+/// blocks have at least this part of the length that the budget needs.
+const SETTLED_TICKS: u16 = 50;
+const SETTLED_PART: u32 = 4;
 /// Cost of one read before one was measured, in ns.
 const READ_NS: f64 = 60.0;
 /// Weight of the last tick's cost in the mean.
@@ -19,6 +31,17 @@ pub enum Kind {
     Lively,
     /// It has not.
     Calm,
+}
+
+impl Kind {
+    /// The kind of a thread whose place has not changed for so many ticks.
+    #[must_use]
+    pub fn of(calm_ticks: u16) -> Kind {
+        match calm_ticks < LIVELY_TICKS {
+            true => Kind::Lively,
+            false => Kind::Calm,
+        }
+    }
 }
 
 /// Steers the lengths.
@@ -40,12 +63,19 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Ticks of the next block.
+    /// Ticks of the next block of a thread whose place has not changed for `calm_ticks`.
     #[must_use]
-    pub fn ticks(&self, kind: Kind) -> u32 {
-        match kind {
+    pub fn ticks(&self, calm_ticks: u16) -> u32 {
+        match Kind::of(calm_ticks) {
             Kind::Lively => self.lively,
-            Kind::Calm => self.calm.max(self.lively),
+            Kind::Calm => {
+                let least = match calm_ticks < SETTLED_TICKS {
+                    true => 1,
+                    false => self.calm.div_ceil(SETTLED_PART),
+                };
+                let root = u32::from(calm_ticks.isqrt());
+                root.clamp(least, self.calm).max(self.lively)
+            }
         }
     }
 
@@ -87,22 +117,30 @@ mod tests {
 
     const TICK_NS: u64 = 20_000_000;
 
-    fn steered(lively: usize, calm: usize, read_ns: u64) -> [u32; 2] {
+    fn steered(lively: usize, calm: usize, read_ns: u64) -> Pace {
         let mut pace = Pace::default();
         for _ in 0..200 {
             pace.spent(1000, 1000 * read_ns);
             pace.steer(lively, calm, TICK_NS, 0.02);
         }
-        [Kind::Lively, Kind::Calm].map(|kind| pace.ticks(kind))
+        pace
     }
 
     #[test]
     fn blocks_are_as_short_as_the_budget_allows() {
         // 2 % of 20 ms are 400 us.
-        assert_eq!(steered(5, 500, 60), [1, 1]);
-        assert_eq!(steered(5, 2000, 60), [1, 2]);
-        assert_eq!(steered(5, 10_000, 60), [1, 8]);
-        assert_eq!(steered(5, 1_000_000, 60), [1, CALM_MAX]);
-        assert_eq!(steered(5_000, 0, 100), [4, 4]);
+        let ticks = |pace: Pace| [pace.ticks(0), pace.ticks(u16::MAX)];
+        assert_eq!(ticks(steered(5, 500, 60)), [1, 1]);
+        assert_eq!(ticks(steered(5, 2000, 60)), [1, 2]);
+        assert_eq!(ticks(steered(5, 10_000, 60)), [1, 8]);
+        assert_eq!(ticks(steered(5, 1_000_000, 60)), [1, CALM_MAX]);
+        assert_eq!(ticks(steered(5_000, 0, 100)), [4, 4]);
+    }
+
+    #[test]
+    fn block_is_at_most_the_root_of_the_calm_time() {
+        let pace = steered(5, 2000, 1000);
+        let ticks = [7, 8, 49, 50, 400, 900, 10_000].map(|calm| pace.ticks(calm));
+        assert_eq!(ticks, [1, 2, 7, 8, 20, 30, 32]);
     }
 }

@@ -1,7 +1,7 @@
 //! Which thread is read in which of the next ticks.
 
 /// Ticks ahead, at most: twice the longest block.
-pub const SLOTS: usize = 64;
+pub const SLOTS: usize = 128;
 
 /// A ring of ticks.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-// The call tree as rows: the same data as the flame graph for who prefers, or needs, text.
+// The call tree as rows: the data of the flame graph as text.
 import { useComputed, useSignal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';

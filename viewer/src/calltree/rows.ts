@@ -8,10 +8,10 @@ export interface TreeRow {
   siblings: number;
 }
 
-/** Levels that are opened at once; a child that keeps so much of its parent is no fork. */
+/** Maximum number of levels opened at once. A child with a large part of its parent is no fork. */
 const OPENED_MAX = 256;
 const KEEPS = 0.8;
-/** Rows beyond this are not made; opening fewer nodes shows the rest. */
+/** Maximum number of rows. With fewer open nodes, all rows are shown. */
 export const ROWS_MAX = 200_000;
 
 export function treeRows(tree: FrameTree, root: number, open: ReadonlySet<number>): TreeRow[] {

@@ -1,16 +1,16 @@
-// What of the sampled objects is still there, by class, with its age.
+// Sampled objects that are still there, by class, with their age.
 import { eachOf } from './allocations';
 import type { Profile } from './profile';
 import type { WallFilter } from './wall';
 
-/** Parts of the time in which objects were followed, by which objects are told apart that were allocated in them. */
+/** Number of parts of the recording by which the allocation of live objects is split. */
 export const PARTS = 3;
 
-/** What of one class is still there. */
+/** Live objects of one class. */
 export interface AliveRow {
   /** A name's number. */
   name: number;
-  /** Of what has survived a collection: bytes, objects, samples. */
+  /** Survivors of a collection: bytes, objects, samples. */
   bytes: number;
   objects: number;
   samples: number;
@@ -20,7 +20,7 @@ export interface AliveRow {
   oldest: number;
   /** The bytes by the third of the time followed in which they were allocated. */
   parts: number[];
-  /** Bytes that no collection has looked at yet. */
+  /** Bytes not yet seen by a GC. */
   young: number;
 }
 

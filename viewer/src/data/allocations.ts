@@ -3,7 +3,7 @@ import type { Header, Profile, Samples } from './profile';
 import { emptyStrip, spread, type Strip, type WallFilter, wholeSpan } from './wall';
 import { hasInstant } from './window';
 
-/** What of one class was allocated. */
+/** Allocations of one class. */
 export interface ClassRow {
   /** A name's number. */
   name: number;

@@ -17,7 +17,7 @@ export function* decodeBase64(texts: Iterable<string>): Generator<Uint8Array<Arr
   }
 }
 
-/** Browsers of 2025 and later decode by themselves, many times as fast. */
+/** Browsers of 2025 and later have a decoder, which is many times as fast. */
 const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> })
   .fromBase64;
 
@@ -45,14 +45,14 @@ export async function gunzip(
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The first bytes of what gzip packs, from its first bytes: at most about so many. */
+/** The first bytes of the unpacked data, from its first packed bytes: at most about `most`. */
 export async function beginning(
   packed: Uint8Array<ArrayBuffer>,
   most: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const gunzip = new DecompressionStream('gzip');
   const writer = gunzip.writable.getWriter();
-  // It ends where it must not, and says so: what came out before is what is wanted.
+  // The stream ends early and reports an error. The bytes before it are the result.
   writer.write(packed).catch(() => {});
   writer.close().catch(() => {});
   const reader = gunzip.readable.getReader();

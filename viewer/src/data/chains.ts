@@ -1,17 +1,20 @@
-// Chains of locks: who waits for somebody who waits for a lock himself, and what the last one of
-// them did. Pure.
+// Chains of locks: threads that wait for a thread that also waits for a lock, and the activity of
+// the last one. Pure.
 import { poolOf } from '../tree/select';
 import { lockLooks, lockName, LOCKING } from './locks';
 import type { Profile } from './profile';
 import { causesOf, type WallFilter } from './wall';
 
-/** Who waits for whom, one after the other. */
+/** Waiting threads, each one waiting for the next. */
 export interface Chain {
-  /** Groups of threads: who waits, who has what that one waits for, and so on. */
+  /**
+   * Thread groups: the waiter, the holder of its lock, the holder of that one's lock, and
+   * so on.
+   */
   groups: string[];
   /** What each of them but the last one waits for. */
   locks: string[];
-  /** What the last one did, as a cause; empty: it was not seen at that time. */
+  /** Activity of the last one, as a cause; empty if it has no sample at that time. */
   end: string;
   weight: number;
   looks: number;
@@ -20,7 +23,7 @@ export interface Chain {
 /** Longer ones, and those that lead back to their beginning, are cut. */
 const LINKS_MAX = 8;
 
-/** What a thread was seen at: a look, or, below 0, -1 - a sample; null: nothing. */
+/** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
 export type SeenAt = (thread: number, time: number) => number | null;
 
 /** All waiting for owners that waited for locks themselves, the longest first. */

@@ -12,7 +12,7 @@ export interface Sums {
   failed: number;
 }
 
-/** Rows of one kind that are told. */
+/** Maximum number of rows of one kind. */
 const ROWS_MAX = 5;
 /** Options of the JVM that change what a profile shows. */
 const TELLING =
@@ -35,7 +35,7 @@ export function tellingFlags({ header }: Profile): string[] {
   return [...new Set(all.filter((flag) => TELLING.test(flag)))];
 }
 
-/** The collector, by its options or by the names of its threads; empty if neither tells. */
+/** The collector, by its options or the names of its threads; empty if unknown. */
 export function collectorOf({ header, names, threads }: Profile): string {
   const flags = `${header.host.jvmFlags} ${header.host.jvmArguments}`;
   const chosen = /-XX:\+Use(Z|G1|Shenandoah|Parallel|Serial|Epsilon|ConcMarkSweep)GC/.exec(flags);
@@ -132,7 +132,7 @@ function leftOutWords({ below, nodes, kept, events, cut }: LeftOut): string {
   );
 }
 
-/** How much of it there is, and how much can be trusted. */
+/** Number of samples, and their reliability. */
 export function aboutSamples(profile: Profile): Row[] {
   const { header } = profile;
   const sums = sumsOf(profile);
@@ -141,7 +141,7 @@ export function aboutSamples(profile: Profile): Row[] {
   const { leftOut } = header;
   if (leftOut) rows.push(['Left out', leftOutWords(leftOut)]);
   const measured = header.measured ?? CPU_TIME;
-  if (measured !== CPU_TIME) rows.push(['Samples are of', plain(measured)]);
+  if (measured !== CPU_TIME) rows.push(['Samples measure', plain(measured)]);
   else if (header.unit === 'ns') rows.push(['CPU time sampled', duration(sums.weight)]);
   if (header.wall)
     rows.push([
@@ -200,8 +200,8 @@ export function aboutCost({ header }: Profile): Row[] {
     ],
     ['Stacks walked', count(cost['walks'] ?? 0) + (has('walkNs') ? `, ${ns('walkNs')}` : '')],
     ['Stacks copied', has('copies') ? `${count(cost['copies']!)}, ${mib('copiedBytes')}` : ''],
-    ['Waited to be walked', has('waitedNs') ? ns('waitedNs') : ''],
-    ['Collections waited for walks', has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : ''],
+    ['Time until walked', has('waitedNs') ? ns('waitedNs') : ''],
+    ['GCs delayed by walks', has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : ''],
     ['Samples dropped', count(cost['dropped'] ?? 0)],
     ['Memory', mib('memoryBytes')],
   ]);

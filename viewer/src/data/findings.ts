@@ -1,4 +1,4 @@
-// Findings of `dwell explain` that are in the page: whoever wrote the page may have put some in.
+// Findings of `dwell explain` in the page, if it was written with them.
 import type { Shared, View } from '../state/fragment';
 import { ALL_THREADS, poolOf, type ThreadChoice } from '../tree/select';
 import type { Time } from './measure';
@@ -17,9 +17,9 @@ export interface RawFinding {
   measure: string;
   causes: string[];
   endpoint: string | null;
-  /** The group of threads that it is of, numbers as `*`; null: of all. */
+  /** The thread group that it is of, numbers as `*`; null: of all. */
   threads?: string | null;
-  /** What it is about, by the name that the recording has. */
+  /** Its subject, by the name in the recording. */
   focus?: { sort: 'method' | 'lock' | 'class'; name: string } | null;
   /** The time that is lost, or its share where it is not about time. */
   cost?: string;
@@ -62,7 +62,7 @@ export function findingsOf(header: Header): Finding[] {
   });
 }
 
-/** A finding is about all of the recording: what was chosen before does not hide it. */
+/** A finding covers the full recording, so earlier filters do not hide it. */
 function placeOf(raw: RawFinding, header: Header): Place {
   const focus = raw.focus ?? null;
   const threads: ThreadChoice = raw.threads
@@ -85,7 +85,8 @@ function placeOf(raw: RawFinding, header: Header): Place {
     }
     change.measure = { time: 'locks', endpoint: raw.endpoint };
   }
-  // Who allocated objects of a class, or waited for its locks: the class is the innermost frame.
+  // Code that allocated objects of a class or waited for its locks: the class is the innermost
+  // frame.
   if (focus && focus.sort !== 'method') change.reversed = true;
   return { view: 'flame', change, seek: focus?.name ?? '' };
 }

@@ -33,7 +33,7 @@ export function few(value: number): string {
   return value.toFixed(Math.ceil(-Math.log10(value)));
 }
 
-/** What weights are in. */
+/** Unit of weights. */
 export type Unit = 'ns' | 'samples' | 'bytes';
 
 export function weight(value: number, unit: Unit): string {
@@ -55,5 +55,5 @@ export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** What samples are of where nothing else is said. */
+/** What samples measure by default. */
 export const CPU_TIME = 'CPU time';

@@ -1,4 +1,4 @@
-// Who had monitors: where owners were when waits began, as some of these asked.
+// Holders of monitors, with their stacks when sampled waits began.
 import { poolOf } from '../tree/select';
 import type { Column } from './columns';
 import { greatest } from './locks';
@@ -35,7 +35,7 @@ export interface HeldRow {
   /** One standard error of the time. */
   error: number;
   samples: number;
-  /** Time by group of owners and of those who waited, and by where these were. */
+  /** Time by group of holders, by group of waiters, and by the waiters' places. */
   owners: Map<string, number>;
   waiters: Map<string, number>;
   waiterNodes: Map<number, number>;

@@ -1,11 +1,11 @@
-// Kinds of code. Classes that are allocated, alive or locked are frames on top of the code that did
-// it; the file calls them other code, and here they are told apart. Pure.
+// Kinds of code. Classes that are allocated, alive or locked are frames on top of code. The file
+// calls them other code, and this module gives them a kind of their own. Pure.
 import type { Header, Profile } from './profile';
 
 const OTHER = 'other';
 export const CLASS = 'class';
 
-/** The number of the kind that classes have; -1: the recording has none. */
+/** Number of the kind of classes; -1 if the recording has no classes. */
 export function classKind({ kinds }: Header): number {
   return kinds.indexOf(CLASS);
 }
@@ -38,8 +38,8 @@ export interface KindShares {
 }
 
 /**
- * What each kind of code spent itself, of the chosen threads. A class did nothing: what it has is
- * counted for the code below it, which allocated it or waited for it.
+ * Self time by kind of code, of the chosen threads. Weight of a class counts for the code below it,
+ * which allocated it or waited for it.
  */
 export function kindShares(profile: Profile, threads: Uint8Array): KindShares {
   const { header, samples, nodes, frames } = profile;
@@ -54,7 +54,7 @@ export function kindShares(profile: Profile, threads: Uint8Array): KindShares {
     if (node === 0) continue;
     if (frames.kind[nodes.frame[node]!] === classes) {
       areClasses = true;
-      // Without a stack nobody is known who did it.
+      // Without a stack the code is unknown.
       node = nodes.parent[node]!;
       if (node === 0) continue;
     }

@@ -1,4 +1,4 @@
-// Time in locks: by the lock's class, with who had it, and over the time of the recording.
+// Time in locks: by the lock's class, with holders, and over the time of the recording.
 import type { Column } from './columns';
 import type { Profile, Samples } from './profile';
 import { emptyStrip, spread, type Strip, type WallFilter, wholeSpan } from './wall';
@@ -6,9 +6,9 @@ import { partIn, shareIn } from './window';
 
 /** What a page's header says of waits for monitors. */
 export interface Locked {
-  /** Waits that last so long are all recorded, shorter ones by chance. */
+  /** Waits of at least this duration are all recorded, shorter ones by chance. */
   intervalNs: number;
-  /** What was asked for where that has grown, as too many waits came; else 0. */
+  /** The requested threshold if the rate limit raised it, else 0. */
   askedNs?: number;
   /** All waits, recorded or not, and how long they lasted. */
   waits: number;
@@ -23,12 +23,12 @@ export interface LockTable {
   samples: Samples;
   /** A name's number. */
   class: Uint32Array;
-  /** How many waits each one stands for; 0 where looks cannot tell. */
+  /** Number of waits that each one stands for; 0 if it comes from wall-clock samples. */
   waits: Float64Array;
   longest: Float64Array;
   /** From the beginning to the end: the weight lies over this time. */
   duration: Float64Array;
-  /** Who had the lock, as a thread's number plus 1; 0: not known. */
+  /** The lock's holder, as a thread's number plus 1; 0: unknown. */
   owner: Uint32Array;
   /** 1: known from looks, not from an event. */
   look: Uint8Array;

@@ -1,4 +1,4 @@
-// Locks: on what threads waited for each other, who had it meanwhile, and where both were.
+// Locks that threads waited for, their holders, and the stacks of both.
 import { poolOf } from '../tree/select';
 import { endpointNumber } from './measure';
 import type { Profile } from './profile';
@@ -25,10 +25,10 @@ export interface Waiting {
   ownerNodes: Map<number, number>;
 }
 
-/** One group of threads waited for another. */
+/** One thread group waited for another. */
 export interface Edge {
   waiter: string;
-  /** Empty: it is not known who. */
+  /** Empty: unknown. */
   owner: string;
   weight: number;
   looks: number;
@@ -40,7 +40,7 @@ export interface Locks {
   weight: number;
 }
 
-/** What is waited for without which one of its kind it is: `java.lang.Object@7f00` and its like. */
+/** Name of a lock without its address, such as that of `java.lang.Object@7f00`. */
 export function kindOf(detail: string): string {
   return detail.replace(/@[0-9a-f]+$/i, '');
 }
@@ -84,7 +84,7 @@ export function locksOf(
     edges.set(key, edge);
   }
   const heaviest = (a: { weight: number }, b: { weight: number }) => b.weight - a.weight;
-  // What has no name is no place to begin.
+  // A lock without a name is a bad first choice.
   const known = (lock: Waiting) => Number(!lock.name.startsWith(UNKNOWN));
   return {
     locks: [...found.values()].sort((a, b) => known(b) - known(a) || heaviest(a, b)),

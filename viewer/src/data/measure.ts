@@ -5,9 +5,9 @@ import type { Header, Profile, Samples, Span } from './profile';
 import { partIn, shareIn } from './window';
 
 /**
- * CPU time; all wall time; what waited; what waited for one thing; those who had what others waited
- * for, by how long these waited; those who kept all others from a safepoint. Or no time at all, but
- * the bytes that were allocated, or are still there; or the time in locks, of monitors by events.
+ * CPU time, all wall time, all waits, or waits for one cause; the stacks of lock holders by the
+ * time of the waits, or of late threads by the delay. Otherwise allocated bytes, live bytes, or the
+ * time in locks, of monitors by events.
  */
 export type Time =
   'cpu' | 'wall' | 'off' | 'owners' | 'late' | 'alloc' | 'live' | 'locks' | { cause: string };
@@ -20,7 +20,7 @@ export interface Measure {
 
 export const CPU: Measure = { time: 'cpu', endpoint: null };
 
-/** Which part of what is measured is looked at. */
+/** The selected part of a measure. */
 export interface Part {
   /** Whether time in which threads had nothing to do counts, too. */
   idle: boolean;
@@ -95,7 +95,7 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'live' && profile.alive) {
     const { samples: of, collections } = profile.alive;
     const isWanted = wanted(of);
-    // What no collection has looked at is no news.
+    // Objects not yet seen by a GC do not count.
     const survived = (i: number) => collections[i]! > 0 && isWanted(i);
     pieces.push(piece(of, survived, NO_TIME, part.during));
     const header = { ...profile.header, unit: 'bytes' as const };
@@ -198,11 +198,11 @@ function toPart(all: Samples, at: number, duration: number, during: Span): void 
   const time = all.time[at]!;
   all.weight[at] = partIn(all.weight[at]!, time, duration, during);
   all.count[at] = partIn(all.count[at]!, time, duration, during);
-  // As certain as one choice at least: what divides by them has no part of one.
+  // At least as certain as one choice, because it is a divisor.
   all.choices[at] = Math.max(1, partIn(all.choices[at]!, time, duration, during));
 }
 
-/** Puts the owners and their stacks in the place of those who waited. */
+/** Replaces waiting threads and their stacks by the holders and theirs. */
 function toOwners(all: Samples, pieces: Piece[], wall: NonNullable<Profile['wall']>): void {
   let at = 0;
   for (const { chosen } of pieces) {

@@ -1,4 +1,4 @@
-// Who pays for safepoints: requests that were under way, and threads that were seen at them.
+// Effect of safepoints: on running requests, and on threads that were sampled in them.
 import type { Profile, Span } from './profile';
 import { byEndpoint } from './requests';
 import { causesOf, splitBy, sum, type WallFilter } from './wall';
@@ -8,7 +8,7 @@ export interface Payer {
   /** The endpoint's number, from 1 on; 0: it is not known. */
   endpoint: number;
   requests: number;
-  /** Of these, requests that were under way at a safepoint. */
+  /** Requests that were running at a safepoint. */
   stopped: number;
   /** How long they took, all together. */
   total: number;
@@ -62,8 +62,8 @@ function until({ from, to, before }: Stops, at: number): number {
 }
 
 /**
- * Endpoints whose requests lost time to safepoints, who lost most first. A thread that waited
- * elsewhere all the while would have waited anyhow: this is the most that safepoints can have taken.
+ * Endpoints whose requests lost time to safepoints, the largest loss first. The loss is an upper
+ * bound: a thread that waited for something else would have waited without the safepoint, too.
  */
 export function payersOf(profile: Profile, during: Span | null): Payer[] {
   const stops = stopsOf(profile);
@@ -84,14 +84,14 @@ export function payersOf(profile: Profile, during: Span | null): Payer[] {
   return rows.sort((a, b) => b.lost - a.lost);
 }
 
-/** Wall time of a group of threads, and the part of it at safepoints. */
+/** Wall time of a thread group, and the part of it at safepoints. */
 export interface PayingThreads {
   key: number;
   lost: number;
   total: number;
 }
 
-/** Groups of threads that were seen at safepoints, who was there longest first. */
+/** Thread groups that were sampled at safepoints, the longest time first. */
 export function payingThreads(
   profile: Profile,
   filter: WallFilter,

@@ -1,5 +1,5 @@
-// Names of the profiled program as plain text. The page sets text only as text, so markup in a
-// name is harmless already; what is left are characters that act on the text around them.
+// Names of the profiled program as plain text. The page inserts text only as text, so markup in a
+// name is harmless. This module handles characters that change the text around them.
 
 // The same set as in the text report.
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f';

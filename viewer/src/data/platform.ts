@@ -1,7 +1,7 @@
 // The runtime whose programs a recording is of, and how that is spoken of. Pure.
 
 export interface Platform {
-  /** What it is called. */
+  /** Its name. */
   name: string;
   /** Its threads, as against those that it does not know. */
   threads: string;

@@ -12,14 +12,14 @@ export interface Header {
   version: number;
   title: string;
   unit: Unit;
-  /** What samples are of, in words; missing: CPU time. */
+  /** What samples measure, as text; missing: CPU time. */
   measured?: string;
   kinds: string[];
   roles: string[];
   causes: string[];
-  /** Samples and looks that say the same within so long are put together; 0: none are. */
+  /** Equal samples and looks within this time are merged; 0: no merging. */
   binNs: number;
-  /** Of what stacks frames are left out; null or missing: of none. */
+  /** Frames that were left out of stacks; null or missing if none were. */
   leftOut?: LeftOut | null;
   info: Info;
   host: Host;
@@ -27,14 +27,14 @@ export interface Header {
   machine: Machine | null;
   /** Endpoints that samples and looks name by their number, from 1 on. */
   endpoints: string[];
-  /** What looks say was waited for, by its number from 1 on. */
+  /** Causes of waits in wall-clock samples, by number from 1 on. */
   waits: string[];
-  /** How long requests took, the slowest endpoints first: told before the columns are read. */
+  /** Durations of requests, the slowest endpoints first; available before the columns are read. */
   latencies: Latency[];
   /** All samples, and their weights. */
   samples: number;
   cpuNs: number;
-  /** What the rules of `dwell explain` found, if the page was made with them. */
+  /** Findings of `dwell explain`, if the page was made with them. */
   findings: RawFinding[];
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
@@ -44,9 +44,9 @@ export interface Header {
   endpointsNote?: string | null;
   /** Wall time seen against latencies; null or missing if there is nothing to compare. */
   selfCheck?: SelfCheck | null;
-  /** What was allocated, by samples; null or missing if that was not recorded. */
+  /** Sampled allocations; null or missing if they were not recorded. */
   allocated?: Allocated | null;
-  /** What is still there of it; null or missing if that was not recorded. */
+  /** Sampled objects that are still there; null or missing if they were not recorded. */
   alive?: AliveFacts | null;
   /** Of waits for locks; null or missing if they were not recorded. */
   locked?: Locked | null;
@@ -66,7 +66,7 @@ export interface Header {
 
 /** Stacks that few share have `[left out]` for the frames that only they have, all but the innermost. */
 export interface LeftOut {
-  /** That fewer samples and other events share than so many. */
+  /** Frames with fewer samples and other events were left out. */
   below: number;
   /** Places in stacks that there are, and that are in the page. */
   nodes: number;
@@ -79,7 +79,7 @@ export interface LeftOut {
 /** Two recordings that are compared. The threads of the first come before those of the second. */
 export interface Compare {
   per: 'second' | 'request' | 'sample';
-  /** What both can be brought to. */
+  /** Scales that both recordings have. */
   possible: ('second' | 'request' | 'sample')[];
   threadsOfA: number;
   /** Whether weights of both are of one unit. */
@@ -143,15 +143,15 @@ export interface Allocated {
   lostBytes: number;
 }
 
-/** What of the sampled objects is still there. */
+/** Sums of sampled objects that are still there. */
 export interface AliveFacts {
-  /** Of those that have survived a collection. */
+  /** Survivors of a collection. */
   bytes: number;
-  /** Of those that no collection has looked at yet. */
+  /** Objects not yet seen by a GC. */
   young: number;
   /** Between two samples, in the mean, the last one if it adapted; 0: not known. */
   intervalBytes: number;
-  /** Of so many that were sampled one was followed. */
+  /** One of this number of samples was followed. */
   oneOf: number;
   /** Samples that found no room. */
   lost: number;
@@ -183,12 +183,12 @@ export interface Info {
   jvmVersion: string;
   javaArguments: string;
   sampleEvent: string;
-  /** What to do where the recording has no wall time, as the second half of a sentence. */
+  /** Remedy for missing wall time, as the second half of a sentence. */
   wallRemedy: string;
   otherEvents: [string, number][];
 }
 
-/** What the program ran on and with; empty or 0 where the recording does not say. */
+/** The program's environment; empty or 0 if the recording lacks it. */
 export interface Host {
   jvmArguments: string;
   jvmFlags: string;
@@ -198,7 +198,7 @@ export interface Host {
   os: string;
 }
 
-/** What the control group let the process use; a quota of 0 is none. */
+/** Limits of the control group; a quota of 0 means no quota. */
 export interface CpuLimit {
   quotaNs: number;
   processors: number;
@@ -207,7 +207,7 @@ export interface CpuLimit {
   throttledNs: number;
 }
 
-/** What was used, in the time told, of the processors that the process could run on. */
+/** Use of the processors that the process could run on, in the time with data. */
 export interface Machine {
   durationNs: number;
   processors: number;
@@ -240,7 +240,7 @@ export interface Profile {
   standIns: {
     /** For frames of the runtime that stacks begin with. */
     runtime: number;
-    /** By role for what its threads do; the program's has none. */
+    /** By role: stand-in for the frames of its threads; the program has no stand-in. */
     roles: readonly number[];
   } | null;
   frames: { method: Uint32Array; line: Uint32Array; kind: Uint8Array };
@@ -257,7 +257,7 @@ export interface Profile {
     duration: Float64Array;
     /** On what it waited, as a name's number plus 1; 0: not known. */
     detail: Uint32Array;
-    /** Who had what it waited for, as a thread's number plus 1; 0: nobody, or not known. */
+    /** Holder of the lock, as a thread's number plus 1; 0: no holder, or unknown. */
     owner: Uint32Array;
     /** Where that one was, as a node's number plus 1; 0: not known. */
     ownerNode: Uint32Array;
@@ -279,7 +279,7 @@ export interface Profile {
   /** In the order of time; samples and looks name them by their number from 1 on. */
   requests: RequestTable;
   spans: SpanTable;
-  /** What is told as stretches of time: of each kind that there is something of. */
+  /** Stretches of time, of each kind that occurs. */
   stretches: Stretches[];
   stops: Stops;
   late: LateThreads;
@@ -287,7 +287,7 @@ export interface Profile {
   throttled: ThrottledTable;
   /** What the JVM counted of its compilers, about once a second. */
   compilers: CompilersTable;
-  /** What was compiled; only the JDK's own recorder tells that. */
+  /** Compiled methods; only the JDK's own recorder has them. */
   compiled: CompiledTable;
 }
 
@@ -297,17 +297,17 @@ export interface StretchKind {
   one: string;
   /** Head of its lane in the timeline. */
   lane: string;
-  /** What one is called. */
+  /** Name of one stretch. */
   title: string;
-  /** What one is. */
+  /** Description of one stretch. */
   what: string;
-  /** Whether all threads stand still meanwhile. */
+  /** Whether it stops all threads. */
   allStand: boolean;
   /** Said where they take much of the time; empty: that is not remarkable. */
   much: string;
   /** The cause of waits whose colour it has. */
   cause: string;
-  /** What else is known of each. */
+  /** Labels of further facts. */
   labels: string[];
   forms: StretchForm[];
 }
@@ -319,13 +319,13 @@ export interface Stretches {
   kind: StretchKind;
   time: Float64Array;
   duration: Float64Array;
-  /** For each label what is known, one number for each stretch. */
+  /** By label: one number for each stretch. */
   facts: Float64Array[];
 }
 
 /** Objects that are still there. */
 export interface AliveObjects {
-  /** When and by whom they were allocated. */
+  /** Time and thread of their allocation. */
   samples: Samples;
   /** A name's number. */
   class: Uint32Array;
@@ -333,7 +333,7 @@ export interface AliveObjects {
   objects: Float64Array;
   /** In nanoseconds, at the end. */
   age: Float64Array;
-  /** Collections that each has survived; 0: none has looked at it. */
+  /** Number of collections that each has survived; 0: not yet seen by a GC. */
   collections: Uint32Array;
 }
 
@@ -341,7 +341,7 @@ export interface ThrottledTable {
   time: Float64Array;
   duration: Float64Array;
   periods: Uint32Array;
-  /** Of these, periods in which the quota was used up. */
+  /** Periods in which the quota was used up. */
   throttled: Uint32Array;
   /** How long threads were held back, all together. */
   held: Float64Array;
@@ -384,7 +384,7 @@ export interface SpanTable {
   low: Uint32Array;
   /** The numbers of the requests that they are inside of, from 1 on; in this order. */
   request: Uint32Array;
-  /** When they began and how long they took, where that was told; a duration of 0: it was not. */
+  /** Begin and duration; a duration of 0 means that they were not recorded. */
   time: Float64Array;
   duration: Float64Array;
   /** The number of each sample's span, from 1 on; 0: its request's own. Empty: there are none. */
@@ -413,7 +413,7 @@ export interface LateReason {
   /** A word or two. */
   why: string;
   remedy: string;
-  /** For a loop: what can be done without a change of the program; null: it is none. */
+  /** For a loop: flags that help without a change of the program; null: it is no loop. */
   flags: string | null;
 }
 
@@ -435,7 +435,7 @@ export interface LateThreads {
   reason: Uint32Array;
 }
 
-/** What a tree or a table is made of. */
+/** Input of a tree or a table. */
 export interface Samples {
   time: Float64Array;
   thread: Uint32Array;
@@ -627,7 +627,7 @@ function readAlive(column: (name: string) => Column): AliveObjects {
   return { ...objects, age, collections: column('live.collections').u32() };
 }
 
-/** What tables of objects have in common. */
+/** Columns that all tables of objects have. */
 function readObjects(column: (name: string) => Column, table: string, count: Uint32Array) {
   const named = (name: string) => column(`${table}.${name}`);
   const node = named('node').u32();
@@ -744,7 +744,7 @@ function readEvents(
   };
 }
 
-/** Puts the root back in front and turns "so many back" into parents. */
+/** Puts the root back in front and turns distances into parents. */
 function readNodes(back: Uint32Array, frames: Uint32Array): Profile['nodes'] {
   const parent = new Uint32Array(back.length + 1);
   const frame = new Uint32Array(back.length + 1);

@@ -9,7 +9,7 @@ export interface EndpointRow {
   /** The endpoint's number, from 1 on; 0: it is not known. */
   endpoint: number;
   name: string;
-  /** Requests, and those of them that the recording tells one by one. */
+  /** Number of requests, and of those listed in the recording. */
   requests: number;
   kept: number;
   p50: number;
@@ -69,7 +69,7 @@ export function byEndpoint(profile: Profile, during: Span | null): Map<number, n
   return lists;
 }
 
-/** Percentiles of durations, of places sorted by these that stand for so many requests. */
+/** Percentiles of durations, of sorted places that stand for this number of requests. */
 function percentilesOf(profile: Profile, sorted: number[], requests: number) {
   const { duration, count } = profile.requests;
   return (percent: number): number => {
@@ -156,7 +156,7 @@ export function spanOf(profile: Profile, request: number): Span | null {
   return { from: time[i]!, to: time[i]! + Math.max(1, duration[i]!) };
 }
 
-/** The id of its trace; empty if there is none. */
+/** Id of its trace; empty without a trace. */
 export function traceOf(profile: Profile, request: number): string {
   const parts = profile.requests.trace.map((part) => part[request - 1] ?? 0);
   if (parts.every((part) => part === 0)) return '';
@@ -170,7 +170,7 @@ export interface Work {
   steps: { from: number; to: number; cause: number }[];
 }
 
-/** Steps of one thread that are kept: of a longer row nobody can see more. */
+/** Maximum number of steps of one thread: a longer row is not readable. */
 const STEPS_MAX = 2000;
 
 /** Adds an entry to the work of its thread. */

@@ -52,7 +52,7 @@ function errorOf({ standardError }: Accounted): string {
 export function shownOf(header: Header, endpoint: string | null): Shown | null {
   const found = header.selfCheck?.endpoints.find((check) => check.endpoint === endpoint);
   if (!found) return null;
-  const whole = `Wall time seen in the whole recording: ${ratioOf(found)} \u00b1 ${errorOf(found)} of the latencies`;
+  const whole = `Sampled wall time in the full recording: ${ratioOf(found)} \u00b1 ${errorOf(found)} of the latencies`;
   const title = found.note === null ? whole : plain(found.note);
   const mark = found.isOff ? '\u26a0' : REASONS.includes(found.agreement) ? '~' : '';
   return { text: ratioOf(found), isOff: found.isOff, mark, title };
@@ -65,10 +65,10 @@ export function totalOf({ selfCheck }: Header): string {
   const [first] = endpoints;
   const only = endpoints.length === 1 ? (first?.endpoint ?? '(no endpoint)') : null;
   const of = only === null ? `${endpoints.length} endpoints` : plain(only);
-  return `Self-check: the wall time seen is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
+  return `Self-check: the sampled wall time is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
 }
 
-/** What contradicts itself, a sentence each; of all endpoints only if no single one does. */
+/** Contradictions, one sentence each. All endpoints together only if no single one has one. */
 export function warningsOf({ selfCheck }: Header): string[] {
   if (!selfCheck) return [];
   const off = selfCheck.endpoints.filter(({ isOff }) => isOff);

@@ -1,4 +1,4 @@
-// How certain a share is of a sum whose parts are estimated each by itself. Pure.
+// Errors of shares of a sum whose parts are estimated separately. Pure.
 import { percent } from './format';
 
 /** A sum that is estimated. */
@@ -8,10 +8,10 @@ export interface Estimate {
 }
 
 /**
- * One standard error of the share p = x / (x + y) where the errors of x and y have nothing to do
- * with each other: sqrt((1-p)^2 var(x) + p^2 var(y)) / (x + y). 0 for a share of nothing, or of
- * all: what was not seen at all has no variance here. The error of x alone, over the sum, is
- * another thing: it says nothing of y, and does not end at 100 %.
+ * One standard error of the share p = x / (x + y) for independent errors of x and y: sqrt((1-p)^2
+ * var(x) + p^2 var(y)) / (x + y). It is 0 for a share of 0 or 100 %, because a part without samples
+ * has no variance here. The error of x alone, divided by the sum, is different: it ignores y, and
+ * does not end at 100 %.
  */
 export function errorOfShare(x: Estimate, y: Estimate): number {
   const all = x.value + y.value;
@@ -26,7 +26,7 @@ export interface Share {
   error: number;
 }
 
-/** What each part is of all of them; `error` is one standard error of a part's value. */
+/** Share of each part in the sum; `error` is one standard error of a part's value. */
 export function sharesOf(parts: readonly { value: number; error: number }[]): Share[] {
   let [value, variance] = [0, 0];
   for (const part of parts) {

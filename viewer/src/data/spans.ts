@@ -11,18 +11,16 @@ export interface SpanBar {
   id: string;
   /** Of a request its number, from 1 on. */
   request: number;
-  /**
-   * When it ran; of an inner span whose times were not told from when to when it was seen at work.
-   */
+  /** Begin and end. For an inner span without recorded times: the first and last sample of it. */
   from: number;
   to: number;
-  /** Whether the program has told these times. */
+  /** Whether the program reported these times. */
   isTold: boolean;
   /** What its threads did for it, the busiest first. */
   work: Work[];
 }
 
-/** Other requests of the trace that are told. */
+/** Maximum number of other requests of the trace. */
 const OTHERS_MAX = 50;
 
 /** The request's own span first, then all others of its trace in the order of time. */
@@ -47,7 +45,7 @@ export function spansOf(profile: Profile, request: number): SpanBar[] {
   return [first!, ...rest.sort((a, b) => a.from - b.from || a.to - b.to)];
 }
 
-/** The numbers of the request's spans whose times were told: they are in the order of requests. */
+/** Numbers of the request's spans with recorded times, in the order of requests. */
 function toldOf({ spans }: Profile, request: number): number[] {
   const { request: of, duration } = spans;
   let [low, high] = [0, of.length];

@@ -66,8 +66,8 @@ export function commonOf({ nodes }: Profile, ends: readonly number[]): number {
 }
 
 /**
- * The innermost frame of the program: the first managed method that is not the runtime's, or, if there is
- * none, the first Java method, or the first frame. As a node; 0: the stack is empty.
+ * The innermost frame of the program: the first managed method outside of the runtime, else the
+ * first Java method, else the first frame. As a node; 0: the stack is empty.
  */
 export function placeOf(profile: Profile, node: number): number {
   const { nodes, frames, methods, names } = profile;

@@ -8,7 +8,7 @@ export interface Operation {
   count: number;
   reaching: number;
   operating: number;
-  /** The longest that was seen by itself. */
+  /** The longest single one. */
   longest: number;
 }
 
@@ -63,7 +63,7 @@ export interface Culprit {
   reason: number;
 }
 
-/** Who held safepoints up, by thread and place, those who did so longest first. */
+/** Late threads, by thread and place, the longest delay first. */
 export function culpritsOf({ late }: Profile, during: Span | null, most: number): Culprit[] {
   const rows = new Map<string, Culprit>();
   for (let i = 0; i < late.time.length; i++) {

@@ -1,5 +1,5 @@
-// Stretches of time that are told one by one, whatever they are: what is said of them comes with them.
-// Knows no kind of them.
+// Stretches of time in the recording. Their descriptions come with them, and this module knows no
+// kind of them.
 import { count, duration, plural } from './format';
 import { plain } from './plain';
 import type { Profile, Stretches } from './profile';
@@ -19,7 +19,7 @@ export function longest({ duration: lengths }: Stretches): number {
   return lengths.reduce((a, b) => Math.max(a, b), 0);
 }
 
-/** What else is known of one, by label; what is not known is left out. */
+/** Known facts of a stretch, by label. */
 export function factsOf(profile: Profile, of: Stretches, i: number): [string, string][] {
   const { labels, forms } = of.kind;
   const told = labels.map((label, at): [string, string] => {

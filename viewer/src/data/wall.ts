@@ -11,7 +11,7 @@ export interface WallFilter extends Part {
   endpoint: string | null;
 }
 
-/** What looks and samples say a thread did: number 0 is running, the others are the header's. */
+/** Causes of looks and samples: number 0 is running, the others are in the header. */
 export function causesOf(profile: Profile): string[] {
   return ['running', ...profile.header.waits];
 }
@@ -71,7 +71,7 @@ export interface Idle {
   allThreads: number;
 }
 
-/** The idle part of the wall time that counts, were idle time to count; null: there is none. */
+/** Idle part of the wall time if idle time were included; null: there is no idle time. */
 export function idleOf(profile: Profile, filter: WallFilter): Idle | null {
   const number = idleNumber(profile.header);
   if (number < 0) return null;
@@ -159,7 +159,7 @@ export function wholeSpan(profile: Profile): Span {
   return { from: 0, to: Math.max(1, to) };
 }
 
-/** What was seen is drawn no farther from where it was seen. */
+/** Maximum distance from a sample at which it is drawn. */
 const BLUR_MAX_NS = 1e9;
 
 /**
@@ -227,8 +227,8 @@ export function throttledStrip(profile: Profile, bins: number): Strip {
 }
 
 /**
- * Time in which all threads stood still: for what is told as stretches, by kind; on the way to
- * safepoints, and in them.
+ * Time in which all threads were stopped: by kind of stretch, on the way to safepoints, and in
+ * safepoints.
  */
 export function stopStrip(profile: Profile, bins: number): Strip {
   const told = profile.stretches.filter(({ kind }) => kind.allStand);

@@ -10,7 +10,7 @@ export interface Whole {
   unseen: number;
 }
 
-/** As in the crate `profile`, which says why: so many looks more does the variance count. */
+/** Number of looks that the variance includes in addition. The crate `profile` has the reason. */
 const UNSEEN = 1.5;
 /** Looks that stand for a smaller part of the time than this are no sort of their own. */
 const LEAST = 0.01;

@@ -18,8 +18,8 @@ export function shareIn(time: number, duration: number, during: Span | null): nu
 }
 
 /**
- * The same of a whole number that an event has (time, bytes, looks), as one: what is before the
- * end less what is before the beginning, each rounded, so adjacent parts add up to all of it.
+ * The same for an integer of an event (time, bytes, samples). Both ends are rounded separately, so
+ * adjacent parts add up to the whole.
  */
 export function partIn(
   amount: number,

@@ -25,8 +25,8 @@ export function DiffBar({ store }: { store: Store }) {
       <div class="diff-bar" role="group" aria-label="Comparison">
         <span>
           {compare
-            ? 'Of what is chosen above one of the recordings has nothing to compare with.'
-            : 'Choose an endpoint with more requests: slow ones and usual ones are compared.'}
+            ? 'One of the recordings has no data for these filters.'
+            : 'Choose an endpoint with more requests: slow ones are compared with typical ones.'}
         </span>
         {compare ? <Pers store={store} /> : stop}
       </div>
@@ -54,7 +54,7 @@ export function rangeWords({ a, b }: Ranges): string {
   return `A ${words(a)}, B ${words(b)}`;
 }
 
-/** How much of it is more than chance. */
+/** Number of significant rows. */
 function found(store: Store): string {
   const diff = store.diff.value;
   // The tree of callers grows, and another tree is on the screen around a method.
@@ -65,7 +65,7 @@ function found(store: Store): string {
   return `${plural(marks, 'frame')} differ significantly.`;
 }
 
-/** What both recordings are brought to. */
+/** Common scale of both recordings. */
 export function Pers({ store }: { store: Store }) {
   const { compare } = store.profile.header;
   if (!compare) return null;

@@ -14,7 +14,7 @@ export function DiffRows(props: {
   store: Store;
   sides: Sides;
   rows: readonly DiffRow[];
-  /** What the rows are sorted by; none: they cannot be sorted. */
+  /** Sort order of the rows; missing: they cannot be sorted. */
   sort?: Signal<DiffSort>;
   onName?(row: DiffRow): void;
 }) {
@@ -52,7 +52,9 @@ export function DiffRows(props: {
                 <button
                   type="button"
                   class="quiet"
-                  title={by === 'z' ? 'Standard error; sorts by how sure the change is' : undefined}
+                  title={
+                    by === 'z' ? 'Standard error; sorts by significance of the change' : undefined
+                  }
                   onClick={() => (sort.value = by)}
                 >
                   {label}

@@ -62,7 +62,7 @@ export function DiffTable({ store, sides }: { store: Store; sides: Sides }) {
           aria-pressed={onlySure.value}
           onClick={() => (onlySure.value = !onlySure.value)}
         >
-          More than chance only
+          Significant only
         </button>
         <span class="note">
           {sure} of {plural(all.value.length, 'row')} are significant (*); ± is one standard error

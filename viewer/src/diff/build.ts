@@ -1,5 +1,5 @@
-// The trees of two sides, of callees and of callers: as wide as one of them, or as both together, with
-// the sums of each side by node. A generator, so that the page stays alive meanwhile.
+// Trees of two sides, of callees and of callers: as wide as one side or as both together, with the
+// sums of each side by node. A generator, so that the page stays responsive.
 import { noSamples } from '../data/measure';
 import type { Profile, Samples } from '../data/profile';
 import { buildForward } from '../tree/forward';
@@ -10,7 +10,7 @@ import { growingDiff } from './growing';
 import type { Sides } from './sides';
 import { addSamples, addSums, type BothSums, emptySums, treeDiff, type TreeDiff } from './sums';
 
-/** What a frame's width is: the first side's rate, the second's, or the mean of both. */
+/** Width of a frame: the first side's rate, the second's, or the mean of both. */
 export type Width = 'both' | 'a' | 'b';
 
 /** Steps between two looks at the clock. */

@@ -1,6 +1,6 @@
-// Colours of differences: red is more, blue is less, the stronger the larger the change; grey is no
-// more than chance. Red and blue are told apart with any colour deficiency; the tests hold them to
-// that. Signs in front of names say the same without colour.
+// Colours of differences: red is more, blue is less, stronger means larger, grey is not
+// significant. Tests check that red and blue differ with any colour deficiency. Signs in front of
+// names say the same without colour.
 import { type Colours, contrast, mix, type Paint, type Theme } from '../flame/colours';
 import { pixelOf } from '../flame/raster';
 import type { TreeDiff } from './sums';
@@ -49,7 +49,7 @@ export function stepOf(a: number, b: number, isSignificant: boolean): number {
   const larger = Math.max(a, b);
   if (!isSignificant || !(larger > 0)) return 0;
   const part = Math.abs(b - a) / larger;
-  // What is more than chance is never shown as nothing.
+  // A significant change always has a colour.
   const step = Math.max(1, STEPS.filter((from) => part >= from).length);
   return b > a ? step : -step;
 }

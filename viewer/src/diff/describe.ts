@@ -1,4 +1,4 @@
-// What is said about a frame of a comparison: both values, the change, and how sure it is.
+// A frame of a comparison is described: both values, the change and its significance.
 import { plural, type Unit } from '../data/format';
 import type { TreeDiff } from './sums';
 import { certainty, rate, relative, signedRate } from './words';

@@ -1,5 +1,5 @@
-// The changes of a tree of callers, which gets nodes while it is looked at. Which changes are more
-// than chance is told of the nodes that are there, so it is worked out again when there are more.
+// Changes in a tree of callers that grows while the user opens nodes. Significance is tested over
+// the present nodes, and again after the tree has grown.
 import type { ReverseTree } from '../tree/reverse';
 import type { Sides } from './sides';
 import { type Change, changeOf, significant, type Sum, TESTED_FROM } from './statistics';
@@ -14,7 +14,7 @@ export function growingDiff(sides: Sides, tree: ReverseTree): TreeDiff {
 }
 
 class GrowingChanges implements Changes {
-  /** Of each node that has been looked at; 0 where nothing was tested. */
+  /** By visited node; 0 if it was not tested. */
   private readonly z: number[] = [];
   private tested = 0;
   private marks: Uint8Array = new Uint8Array(0);
@@ -30,7 +30,7 @@ class GrowingChanges implements Changes {
     return this.tree.both(node)![this.of];
   }
 
-  /** Looks at the nodes that are new. What a node is does not change any more. */
+  /** Visits new nodes. Existing nodes do not change. */
   private catchUp(): void {
     const { size } = this.tree;
     if (this.marks.length === size) return;

@@ -7,9 +7,9 @@ import { byEndpoint, percentiles } from '../data/requests';
 import { type Base, baseOf, type Per, type Sum } from './statistics';
 
 export interface Sides {
-  /** What the sides are. */
+  /** Kind of the sides. */
   of: 'requests' | 'recordings' | 'ranges';
-  /** What they are called in a word: the first is what the second is compared with. */
+  /** Short names; the second is compared with the first. */
   names: readonly [string, string];
   base: Base;
   /** What is compared with what, in a sentence. */
@@ -69,7 +69,7 @@ export function sideOfRequest(of: SlowAndUsual): Sides['side'] {
   return (samples, i) => (of.side[samples.request[i]!] ?? 0) as 0 | 1 | 2;
 }
 
-/** Slow against usual requests, for each request, of the samples that are shown. */
+/** Slow vs. typical requests, for each request, of the samples that are shown. */
 export function sidesOfRequests(shown: Profile, threads: Uint8Array, of: SlowAndUsual): Sides {
   const side = sideOfRequest(of);
   const { busy } = wholes(shown, threads, side);
@@ -157,9 +157,9 @@ export function sidesOfRecordings(
 }
 
 /**
- * All that each side has, and of it what was not idle. Of idle threads looks are told that were not
- * made, which weigh next to nothing each: how certain a row is that a side has none of, the others
- * say, whether idle time is shown or not.
+ * Sums of each side, and the parts that were not idle. Idle threads have derived looks of almost no
+ * weight each, so the error of a row that a side lacks comes from the other rows, with or without
+ * idle time.
  */
 function wholes(
   { samples, header }: Profile,

@@ -1,7 +1,7 @@
 // Whether a difference is more than the chance of sampling. The same arithmetic as `dwell diff` has
 // (crates/profile/src/diff): pure numbers.
 
-/** What both sides are brought to: a second, a request, or all that was sampled. */
+/** Common scale of both sides: a second, a request, or all samples. */
 export type Per = 'second' | 'request' | 'sample';
 
 /** Entries of fewer samples on both sides together are not tested: they could not show anything. */
@@ -62,7 +62,7 @@ export interface Change {
   /** Sums by the base. */
   a: number;
   b: number;
-  /** The standard error of the difference, if there is none but by chance. */
+  /** Standard error of the difference if both sides are equal. */
   error: number;
   /** The difference in standard errors; 0 where it was not tested. */
   z: number;
@@ -103,7 +103,7 @@ export function significant(z: ArrayLike<number>, tested: number): Uint8Array {
   return marks;
 }
 
-/** The probability that a normal variable lies at least so many deviations from its mean. */
+/** The probability that a normal variable is at least z deviations from its mean. */
 export function twoSided(z: number): number {
   const x = Math.abs(z) / Math.SQRT2;
   return x < 2 ? 1 - errorSeries(x) : errorFraction(x);

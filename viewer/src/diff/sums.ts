@@ -4,7 +4,7 @@ import type { FrameTree } from '../tree/tree';
 import type { Sides } from './sides';
 import { type Change, changeOf, significant, type Sum, TESTED_FROM } from './statistics';
 
-/** What a node is on both sides: with all below it, and by itself. */
+/** Sums of a node on both sides: total and self. */
 export interface NodeSums {
   total: readonly [Sum, Sum];
   own: readonly [Sum, Sum];
@@ -77,7 +77,7 @@ export interface Changes {
   /** How many of them are more than chance. */
   readonly found: number;
   at(place: number): Change;
-  /** What a place is of the base, on both sides. */
+  /** Values of a node of the base on both sides. */
   rates(place: number): readonly [number, number];
   isSignificant(place: number): boolean;
   isNew(place: number): boolean;
@@ -120,7 +120,7 @@ export class AllChanges implements Changes {
   isGone = (place: number): boolean => this.sums[1].samples[place] === 0;
 }
 
-/** What a tree's nodes are on both sides: with all below them, and by themselves. */
+/** Sums of a tree's nodes on both sides: total and self. */
 export interface TreeDiff {
   sides: Sides;
   total: Changes;

@@ -35,17 +35,17 @@ export function certainty(change: Change, isSignificant: boolean): string {
 
 export const PER_WORDS: Readonly<Record<Per, string>> = {
   second: 'per second',
-  request: 'for each request that ended',
-  sample: 'as a share of what was sampled',
+  request: 'per completed request',
+  sample: 'as a share of all samples',
 };
 
-/** What is compared with what, and what the numbers are for. */
+/** Description of both sides and of the scale. */
 export function sentence(sides: Sides): string {
   const { slow, base } = sides;
   if (!slow) return `B compared with A; all numbers are ${PER_WORDS[base.per]}.`;
   return (
     `${plural(slow.slow, 'request')} longer than p95 (${duration(slow.p95)}) against ` +
     `${plural(slow.usual, 'request')} around p50 (${duration(slow.from)} to ` +
-    `${duration(slow.to)}); all numbers are for one request.`
+    `${duration(slow.to)}); all numbers are per request.`
   );
 }

@@ -10,9 +10,9 @@ import { type Move, moved } from './moves';
 
 interface Props {
   store: Store;
-  /** What a part of the view is called; none: it is all of it. */
+  /** Name of this part of the view; missing: it is the whole view. */
   part?: string;
-  /** What the other button does; none: it shows what can be done with the frame. */
+  /** Action of the right button; missing: it opens the frame's menu. */
   choose?: (node: number) => void;
 }
 

@@ -94,8 +94,7 @@ function Middle({ store, below }: { store: Store; below: Store }) {
     : `${percent(total / (all || 1))}, ${weight(total, unit)}`;
   return (
     <p class="middle">
-      <b>{shortened(store.around.value, 160)}</b>{' '}
-      {isThere ? told : 'is not on the stacks that are chosen'}
+      <b>{shortened(store.around.value, 160)}</b> {isThere ? told : 'is not on the selected stacks'}
       <span class="weak"> · right-click a frame to centre it </span>
       <button type="button" title="Key g" onClick={() => (store.around.value = '')}>
         All stacks

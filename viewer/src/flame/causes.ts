@@ -22,7 +22,7 @@ const LIGHT: Readonly<Record<string, string>> = {
   'idle-pool': '#d9dde3',
 };
 const OTHER = '#8f96a1';
-/** What would be as bright as what is important on a dark page. */
+/** Darker colours for unimportant causes on a dark page. */
 const DARK: Readonly<Record<string, string>> = { 'idle-pool': '#3b424c', unknown: '#6f7783' };
 
 export function causeColour(cause: string, theme: Theme): string {
@@ -37,7 +37,7 @@ const PALE = 0.35;
 export interface CausePaints {
   /** Of the application's own code. */
   strong: readonly Paint[];
-  /** Of all other code. */
+  /** Paints of all other code. */
   pale: readonly Paint[];
   back: readonly Paint[];
 }
@@ -53,13 +53,13 @@ export function causePaints(causes: readonly string[], theme: Theme): CausePaint
 const WORDS: Readonly<Record<string, string>> = {
   running: 'running on CPU',
   runnable: 'runnable, waiting for a CPU',
-  throttled: 'ready, but the CPU quota was used up',
+  throttled: 'runnable, CPU quota used up',
   monitor: 'waiting for a synchronized block',
   lock: 'waiting for a lock',
   socket: 'waiting for the network',
   file: 'reading or writing files',
   'page-fault': 'waiting for memory to be loaded',
-  park: 'parked: a queue, a future, a permit',
+  park: 'parked (queue, future, permit)',
   'object-wait': 'in Object.wait',
   sleep: 'sleeping',
   safepoint: 'stopped at a safepoint',
@@ -97,7 +97,7 @@ export const RUNTIME_COLOURS = { jit: ROLES['JIT']!, throttled: LIGHT['throttled
 
 export const RUNTIME_WORDS = {
   jit: 'JIT CPU (full height: one CPU); line: by the JVM’s counters; bars: compilations',
-  throttled: 'held back by the quota, as high as often',
+  throttled: 'CPU-throttled (height: frequency)',
 } as const;
 
 /** Black or white, whichever reads better. */

@@ -1,5 +1,5 @@
-// Keeps the canvas, its size, the scroll position and the pointer together. It draws when something
-// changed: its size at once, all else at most once a frame of the screen.
+// Keeps the canvas, its size, the scroll position and the pointer in step. A new size is drawn
+// immediately, other changes at most once per screen frame.
 import { effect, signal } from '@preact/signals';
 import { diffColours, diffLook, type DiffLook } from '../diff/colours';
 import type { TreeDiff } from '../diff/sums';
@@ -116,8 +116,8 @@ export class FlameController {
 
   private scrolled(): void {
     const { scrollTop, clientHeight } = this.scroller;
-    // Another height may have moved the content, which nobody wanted: the view is put back where
-    // it was as soon as the new height is told.
+    // A new height may have moved the content. The view returns to its place as soon as the height
+    // is known.
     if (clientHeight !== this.height.peek()) return;
     const max = contentHeight(this.stack) - this.stack.viewportHeight;
     this.stack.scrollTop = scrollTop;
@@ -217,7 +217,7 @@ export class FlameController {
     return paints;
   }
 
-  /** How the frames of a comparison look; made anew only if that changes. */
+  /** Appearance of a comparison's frames; computed again only after a change. */
   private look(): DiffLook | null {
     const diff = this.store.diff.peek();
     if (!diff) return null;
@@ -247,7 +247,7 @@ export class FlameController {
     return place && { x: Math.max(0, place.left), y: place.top + ROW };
   }
 
-  /** The visible part of a frame, in pixels of the window; null if there is none. */
+  /** The visible part of a frame, in pixels of the window; null if it is not visible. */
   placeInWindow(node: number): { left: number; right: number; top: number } | null {
     const tree = this.store.tree.peek();
     if (!tree || node >= tree.size) return null;

@@ -10,7 +10,7 @@ import type { FrameTree } from '../tree/tree';
 
 export interface Description {
   name: string;
-  /** What the frame is: a kind of code, a thread, everything. */
+  /** Kind of the frame: a kind of code, a thread, everything. */
   kind: string;
   facts: [label: string, value: string][];
 }

@@ -27,11 +27,11 @@ export interface Scene {
   matched: Uint8Array | null;
   /** The matching nodes by level, for those too narrow to be seen otherwise. */
   matches: readonly Level[] | null;
-  /** Of a comparison: colours and signs by change; null: there is none. */
+  /** For a comparison: colours and signs by change; else null. */
   diff: DiffLook | null;
-  /** For each key its place in the palette; null: kinds of code have colours. */
+  /** By key: its place in the palette; null: colours show kinds of code. */
   packages: Uint8Array | null;
-  /** Colours of causes, in the order of their numbers; null: others tell something. */
+  /** Colours of causes, in the order of their numbers; null: colours show something else. */
   causes: CausePaints | null;
   /** Whether any code is known to be the application's. */
   hasOwn: boolean;
@@ -110,7 +110,7 @@ function paintOf(scene: Scene, node: number, level: number): Paint {
   const { tree, keys, colours, matched, off } = scene;
   const key = tree.key(node);
   if (matched && node !== 0 && matched[key] === 1) return colours.match;
-  // What is outside of the zoom is there for the way back only.
+  // Frames outside of the zoom are only a way back.
   const back = matched !== null || level < scene.zoomLevel;
   if (scene.diff) return scene.diff.paint(node, back);
   if (node === 0 || keys.isGroup(key)) return back ? colours.neutralDimmed : colours.neutral;
@@ -166,7 +166,7 @@ interface Hatched {
   width: number;
 }
 
-/** Marks at the right end, so that a failure is not told by colour alone. */
+/** Marks at the right end, so that a failure is visible without colour. */
 function hatch(context: CanvasRenderingContext2D, place: Hatched, colour: string): void {
   const height = ROW - 1;
   const room = Math.min(place.width, 24);

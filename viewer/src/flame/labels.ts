@@ -5,7 +5,7 @@ const ELLIPSIS = '\u2026';
 
 export type Measure = (text: string) => number;
 
-/** What labels are made of; see Keys. */
+/** Names for labels; see Keys. */
 export interface LabelNames {
   label(key: number): string;
   className(key: number): string;
@@ -28,8 +28,8 @@ export class Labels {
   ) {}
 
   /**
-   * The longest form of the key's name that fits into `room` pixels: all of it, class and method,
-   * the method, or the beginning of the method. Empty if not even that fits.
+   * The longest form of the key's name that fits into `room` pixels: the full name, class and
+   * method, the method, or the beginning of the method. Empty if no form fits.
    */
   fit(key: number, room: number): string {
     const forms = this.forms(key);

@@ -8,7 +8,7 @@ export const PACKAGE_PAINTS: readonly number[] = [1, 4, 2, 0, 3, 6, 5, 7];
 export const OTHERS_PAINT = 9;
 
 export interface Packages {
-  /** For each key the place in the palette. */
+  /** By key: the place in the palette. */
   ofKey: Uint8Array;
   /** Those with a colour of their own, the heaviest first. */
   named: { name: string; paint: number; share: number }[];

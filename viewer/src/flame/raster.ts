@@ -33,7 +33,7 @@ export class Raster {
     else for (let at = first; at < last; at++) this.pixels[at] = colour;
   }
 
-  /** Colours all of a row by numbers; what has the number 0 stays as it is. */
+  /** Colours a row by numbers; places with the number 0 stay unchanged. */
   setRow(row: number, numbers: Uint8Array, colours: Uint32Array): void {
     const { pixels } = this;
     const first = row * this.image!.width;

@@ -1,5 +1,5 @@
-// Keeps the page's address and its state in step: what is chosen is written into the address, and
-// the way back, or another address, is taken over.
+// Keeps the page's address and its state in step: choices are written into the address, and a new
+// address (such as the previous one) sets the state.
 import { effect } from '@preact/signals';
 import { fromFragment, type Shared, toFragment } from './fragment';
 import type { Store } from './store';
@@ -7,8 +7,8 @@ import type { Store } from './store';
 /** No place at all: the page has just been opened. */
 const UNKNOWN = '?';
 /**
- * Moving along the time is written at most this often. Browsers take longer for it than a drawing
- * does, and some refuse when it is done a hundred times in half a minute.
+ * Minimum distance of two writes while the user moves along the time. Browsers are slower at it
+ * than at drawing, and some refuse a hundred writes in half a minute.
  */
 const EVERY_MS = 400;
 

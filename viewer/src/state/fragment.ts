@@ -51,7 +51,7 @@ export interface Shared {
   onlyRequest: boolean;
   /** Whether the slow requests of the endpoint are compared with its usual ones. */
   versus: boolean;
-  /** What two recordings are brought to; null: what the page was made with. */
+  /** Scale of two recordings; null: the default of the page. */
   per: Per | null;
   /** Of a comparison: whose frames are as wide as they weigh. */
   wide: Width;
@@ -59,11 +59,11 @@ export interface Shared {
   transforms: readonly Transform[];
   /** Whether generated classes have the names that the recording gives them. */
   original: boolean;
-  /** What colours of frames tell: how their code ran, their packages, what was waited for. */
+  /** Meaning of frame colours: kind of code, packages, or causes of waits. */
   colour: Colouring;
   /** The method whose callers and callees are shown, above and below it; empty: all stacks are. */
   around: string;
-  /** The lock that is looked at, by its name; empty: the first one. */
+  /** The chosen lock, by its name; empty: the first one. */
   lock: string;
   /** The application's frames, others folded; or all frames. */
   frames: Frames;
@@ -101,7 +101,7 @@ export const DEFAULTS: Shared = {
   frames: 'all',
 };
 
-/** What a page shows that was opened without any choice: wall time and own code, if there are. */
+/** State of a page opened without any choice: wall time and own code, if present. */
 export function firstState(profile: Profile): Shared {
   const { wall, compare } = profile.header;
   const isOne = !compare;

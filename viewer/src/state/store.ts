@@ -1,5 +1,5 @@
-// The state of the page: what was chosen (signals), what follows from it (computed), and the tree
-// that is built from it in slices.
+// The state of the page: choices (signals), derived values (computed), and the tree that is built
+// from them in slices.
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { allocatedStrip } from '../data/allocations';
 import { lockStrip } from '../data/locked';
@@ -71,7 +71,7 @@ export class Store {
   readonly against = signal<Span | null>(null);
   /** The part of the time that the timeline shows; null: all. */
   readonly sight = signal<Span | null>(null);
-  /** The request that is looked at; 0: none. */
+  /** The chosen request; 0: none. */
   readonly request = signal(0);
   /** Whether everything is made of that request alone. */
   readonly onlyRequest = signal(false);
@@ -79,7 +79,7 @@ export class Store {
   readonly requestsOnly = signal(true);
   /** Whether the slow requests of the endpoint are compared with its usual ones. */
   readonly versus = signal(false);
-  /** What two recordings are brought to; null: what the page was made with. */
+  /** Scale of two recordings; null: the default of the page. */
   readonly per = signal<Per | null>(null);
   /** Of a comparison: whose frames are as wide as they weigh. */
   readonly wide = signal<Width>('both');
@@ -87,12 +87,12 @@ export class Store {
   readonly transforms = signal<readonly Transform[]>([]);
   /** Whether generated classes have the names that the recording gives them. */
   readonly original = signal(false);
-  /** What colours of frames tell. */
+  /** Meaning of frame colours. */
   readonly colour = signal<Colouring>('auto');
   readonly frames = signal<Frames>('all');
   /** The method whose callers and callees are shown; empty: all stacks are. */
   readonly around = signal('');
-  /** The lock that is looked at; empty: the first one. */
+  /** The chosen lock; empty: the first one. */
   readonly lock = signal('');
   readonly query = signal('');
   /** Kinds of code that are stepped back. */
@@ -100,7 +100,7 @@ export class Store {
 
   /** The tree on show; null until the first one is built. */
   readonly tree = signal<FrameTree | null>(null);
-  /** Of a comparison: what the nodes of the tree on show are on both sides. */
+  /** For a comparison: values of the visible tree's nodes on both sides. */
   readonly diff = signal<TreeDiff | null>(null);
   /** Counts up when the tree on show has grown. */
   readonly growth = signal(0);
@@ -109,9 +109,9 @@ export class Store {
   readonly focused = signal(0);
   /** Width of the graph in pixels, set by it. */
   readonly width = signal(1000);
-  /** What the page says for a moment. */
+  /** A short message of the page. */
   readonly told = signal('');
-  /** What a screen reader is told. */
+  /** Text for screen readers. */
   readonly said = signal('');
 
   /** The profile of what is measured. */
@@ -131,7 +131,7 @@ export class Store {
   });
   /** Keys of frames that native frames are missing after. */
   readonly gaps = computed(() => keysWithGaps(this.profile, this.keys.value));
-  /** What colours tell. */
+  /** Meaning of frame colours, with the default resolved. */
   readonly colouring = computed(() => {
     const colour = this.colour.value;
     if (colour !== 'auto') return colour;
@@ -149,7 +149,10 @@ export class Store {
     if (!this.versus.value || endpoint === null || this.ranges.value) return null;
     return slowAndUsual(this.profile, endpoint, this.during.value);
   });
-  /** What is compared; null: nothing is. A part of a view has what the whole of it has. */
+  /**
+   * Sides of the comparison; null: there is no comparison. A part of a view has those of the
+   * whole.
+   */
   readonly sides = computed((): Sides | null => {
     if (this.outer) return this.outer.sides.value;
     const [shown, threads, slow] = [this.shown.value, this.threads.value, this.slow.value];
@@ -164,7 +167,7 @@ export class Store {
   readonly threadRows = computed(() => threadRows(this.shown.value));
   readonly keys = computed(() => makeKeys(this.profile, this.byLine.value, this.original.value));
   readonly threads = computed(() => chosenThreads(this.profile, this.choice.value));
-  /** What shares are of, and how certain they are. */
+  /** Base of shares, and their errors. */
   readonly whole = computed(() => wholeOf(this.shown.value, this.threads.value));
   /** Which wall time the other views are made of. */
   readonly filter = computed<WallFilter>(() => ({
@@ -216,11 +219,11 @@ export class Store {
   private readonly disposers: (() => void)[] = [];
   /** A zoom from the address, until there is a tree to apply it to. */
   private wanted: number[] = [];
-  /** What is zoomed to when the tree is there; empty: nothing. */
+  /** Zoom target for the next tree; empty: none. */
   private sought = '';
   private toldTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** What is shown before anything is chosen. */
+  /** State before any choice. */
   readonly first: Shared;
 
   /** `outer` is the state of the view that this one shows a part of. */
@@ -299,7 +302,7 @@ export class Store {
       const tree = this.tree.value;
       if (tree && sameTree) this.zoomTo(nodeOf(tree, shared.zoom), false);
       else this.wanted = shared.zoom;
-      // At once, so that nobody takes the old tree's zoom for the new state.
+      // Set immediately, so that the old tree's zoom is not applied to the new state.
       if (tree && !sameTree) this.busy.value = true;
     });
   }
@@ -337,7 +340,7 @@ export class Store {
     return toFragment(this.shared, this.first);
   }
 
-  /** Shows other colours; frames that have to know their causes are put together anew. */
+  /** Shows other colours. Frames that need their causes are merged again. */
   colourBy(colour: Colouring): void {
     this.apply({ ...this.shared, colour });
   }
@@ -393,7 +396,7 @@ export class Store {
   show({ view, change, seek }: Place): void {
     const key = seek === '' ? -1 : keyNamed(this.keys.value, seek);
     const query = key < 0 ? '' : this.keys.value.methodLabel(key);
-    // What is folded away otherwise is to be seen.
+    // Frames that are otherwise folded become visible.
     const isFolded = key >= 0 && this.keys.value.own[key] !== 1;
     this.go(view, { ...change, query, frames: isFolded ? 'all' : this.frames.value });
     this.sought = key < 0 ? '' : query;
@@ -472,7 +475,7 @@ export class Store {
     return () => abort.abort();
   }
 
-  /** Lets a lazy tree grow where it is looked at. */
+  /** Lets a lazy tree grow in its visible part. */
   private growTree(): (() => void) | undefined {
     const [tree, range, width] = [this.tree.value, this.range.value, this.width.value];
     if (!tree?.grow) return undefined;
@@ -552,7 +555,7 @@ export class Store {
   }
 }
 
-/** The key of a method or class by the name that the recording has for it; -1: there is none. */
+/** The key of a method or class, by its name in the recording; -1 if it is absent. */
 function keyNamed(keys: Keys, name: string): number {
   for (let key = 0; key < keys.methods; key++) {
     const original = keys.originals(key);
@@ -566,7 +569,7 @@ function sameSpan(a: Span | null, b: Span | null): boolean {
   return a === b || (a !== null && b !== null && a.from === b.from && a.to === b.to);
 }
 
-/** The node that an address asks for; the root if there is none such. */
+/** The node that an address names; the root if it is absent. */
 function nodeOf(tree: FrameTree, path: readonly number[]): number {
   if (!(tree instanceof ReverseTree)) {
     const [node] = path;

@@ -1,4 +1,4 @@
-// The step that was chosen in the timeline: its stack, and beside it what its owner did meanwhile.
+// The chosen step of the timeline: its stack, and the activity of the lock's holder at that time.
 import { duration, plural } from '../data/format';
 import { monitorWaits } from '../data/locked';
 import { plain, shortened } from '../data/plain';
@@ -71,16 +71,16 @@ function AllWaits({ store, thread }: { store: Store; thread: number }) {
   );
 }
 
-/** Who had what the thread waited for. */
+/** Holder of the lock that the thread waited for. */
 function Owner({ controller, chosen }: { controller: TimelineController; chosen: Chosen }) {
   const { profile } = controller.store;
   const step = stepOf(profile, chosen);
   const name = shortened(threadName(profile, step.owner), NAME_MAX);
-  // If it was not waiting, too, it ran: what it was seen at then is told instead.
+  // If the holder did not also wait, it ran: its nearest sample is shown.
   const meanwhile = controller.stepOf(step.owner, chosen.at, NEAR_NS);
   const seen = meanwhile && stepOf(profile, meanwhile);
   const node = step.ownerNode >= 0 ? step.ownerNode : (seen?.node ?? 0);
-  // Near that time it may have been elsewhere: what it did is told only of the stack that is shown.
+  // It may have been elsewhere at that time, so its activity is shown only for the visible stack.
   const isSame = seen?.node === node;
   return (
     <div>

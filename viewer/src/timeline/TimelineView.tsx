@@ -77,7 +77,7 @@ export function TimelineView({ store }: { store: Store }) {
   );
 }
 
-/** By itself, so that nothing else is made anew while it changes with every frame. */
+/** A separate component, so that only this part renders again with every frame. */
 function InSight({ controller }: { controller: TimelineController }) {
   return <>showing {duration(length(controller.sight.value))}</>;
 }
@@ -303,7 +303,7 @@ function Tip({ controller }: { controller: TimelineController }) {
   if (!pointed) return null;
   const told = tell(controller.store.profile, pointed.hit);
   const isRight = pointed.x > window.innerWidth / 2;
-  // In a narrow window it is as wide as there is room beside the pointer.
+  // In a narrow window it is as wide as the room next to the pointer.
   const room = (isRight ? pointed.x : window.innerWidth - pointed.x) - 16;
   const isLow = pointed.y > window.innerHeight / 2;
   return (

@@ -48,7 +48,7 @@ export function barAt(bars: Bars, i: number): Bar {
   return { request: bars.request[i]!, from: bars.from[i]!, to: bars.to[i]! };
 }
 
-/** The first bar from `i` on that goes on after a time; `n` if there is none. */
+/** The first bar from `i` on that ends after a time; `n` if no bar does. */
 export function nextBeyond({ reach, n }: Bars, i: number, time: number): number {
   // Gallop: it is mostly near.
   let [low, high, step] = [i, i, 1];
@@ -66,7 +66,7 @@ export function nextBeyond({ reach, n }: Bars, i: number, time: number): number 
   return low;
 }
 
-/** The request of the last bar that a time is in, or not farther from; 0: there is none. */
+/** The request of the last bar at a time or within the slack; 0: no bar. */
 export function requestAt(bars: Bars, time: number, slack: number): number {
   let found = 0;
   for (let i = lowerBound(bars.reach, time - slack); i < bars.n; i++) {
@@ -84,8 +84,8 @@ export function markedBars(bars: Bars, marks: Uint8Array): Bars {
 }
 
 /**
- * Which pixels bars are on: calls back for runs of pixels, none of which lies within the one before.
- * Where there is room a gap is left to the bar that follows.
+ * Pixels of bars: calls back for runs of pixels, none of which lies within the one before. If there
+ * is room, a gap is left before the next bar.
  */
 export function eachRun(
   bars: Bars,
@@ -105,7 +105,7 @@ export function eachRun(
     free = right - left > GAP_FROM_PX ? right - 1 : right;
     paint(left, free);
     end = right;
-    // What ends before is inside of this one, or has no pixel of its own.
+    // Bars that end earlier are inside of this one, or have no pixel of their own.
     i = nextBeyond(bars, i + 1, Math.max(bars.to[i]!, span.from + right / scale));
   }
 }

@@ -1,5 +1,5 @@
-// Keeps the timeline's canvas, its size, the scroll position and the pointer together. It draws when
-// something changed: its size at once, all else at most once a frame of the screen.
+// Keeps the timeline's canvas, its size, the scroll position and the pointer in step. A new size is
+// drawn immediately, other changes at most once per screen frame.
 import { computed, effect, signal } from '@preact/signals';
 import { endpointNumber } from '../data/measure';
 import type { Span } from '../data/profile';
@@ -38,7 +38,7 @@ const BUDGET_MS = 4;
 /** How much one press of a key, or one notch of a wheel, zooms. */
 const ZOOM = 1.6;
 
-/** A step that is looked at: a look, or below 0 the sample -1 - ref; or a wait for a monitor. */
+/** A chosen step: a look, or below 0 the sample -1 - ref; or a wait for a monitor. */
 export interface Chosen {
   thread: number;
   ref: number;
@@ -52,9 +52,9 @@ export interface Chosen {
 export interface Hit {
   lane: Lane;
   time: number;
-  /** The step of a thread; null: there is none. */
+  /** The step of a thread, or null. */
   step: Chosen | null;
-  /** A request's number; 0: there is none. */
+  /** A request's number; 0: no request. */
   request: number;
 }
 
@@ -262,7 +262,7 @@ export class TimelineController {
     if (lane.kind !== 'thread') return { lane, time, step: null, request: 0 };
     const bars = this.store.tracks.peek().bars(lane.thread);
     const request = isBar ? requestAt(bars, time, slack) : 0;
-    // On the row of waits these go first, elsewhere they are what is known besides.
+    // On the row of waits these come first, elsewhere they are additional facts.
     const isWait = inLane >= WAIT_TOP && inLane < WAIT_TOP + WAIT_HEIGHT + 1;
     const ways = [
       () => this.stepOf(lane.thread, time, slack),

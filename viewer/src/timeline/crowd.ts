@@ -21,7 +21,7 @@ export class Crowd {
     if (last < first || first >= this.bins) return;
     const row = this.row(number);
     const [left, right] = [Math.floor(first), Math.min(this.bins - 1, Math.floor(last))];
-    // What takes no time is there all the same.
+    // Steps without duration are also drawn.
     if (left === right) {
       row[left]! += Math.max(last - first, LEAST);
       return;

@@ -37,7 +37,7 @@ export interface Told {
   facts: [string, string][];
 }
 
-/** What a step was. */
+/** Facts about a step. */
 export function stepOf(profile: Profile, chosen: Chosen): Step {
   if (chosen.wait >= 0 && profile.locks) return waitOf(profile, profile.locks, chosen.wait);
   const { ref } = chosen;
@@ -84,7 +84,7 @@ function waitOf({ nodes, names }: Profile, locks: LockTable, i: number): Step {
   };
 }
 
-/** What a wait stands for besides itself: shorter ones are chosen by chance. */
+/** Weight of a wait in addition to its duration: shorter waits are selected by chance. */
 export function standsFor({ waits, duration: lasted, weight }: Step): string {
   if (waits <= 1 || weight <= lasted) return '';
   return `about ${plural(waits, 'wait')} of ${duration(weight)} in all`;

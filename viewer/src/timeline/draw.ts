@@ -36,14 +36,14 @@ const BACK = 0.8;
 /** How far bars of requests that are not slow are stepped back. */
 const BAR_BACK = 0.55;
 
-/** What is pointed out: a step of a thread, and whom it waits for. */
+/** A highlighted step of a thread, and the holder of its lock. */
 export interface Pinned {
   thread: number;
   from: number;
   to: number;
   /** When the arrow is drawn. */
   at: number;
-  /** -1: nobody. */
+  /** -1: no holder. */
   owner: number;
 }
 
@@ -67,7 +67,7 @@ export interface Scene {
   pinned: Pinned | null;
   /** The lanes of the pinned thread and of its owner; -1: none. */
   pinnedLanes: readonly [number, number];
-  /** The request that is looked at; 0: none. */
+  /** The chosen request; 0: none. */
   request: number;
   /** For every request 1 if it is among the slowest of its endpoint. */
   slow: Uint8Array;
@@ -211,7 +211,7 @@ function fillPool(
 ): void {
   const { key, threads } = pool;
   const shares = scene.pools.shares(key, threads, scene.tracks, scene.sight, width);
-  // What is waiting for work lies on top, so that the rest has a common ground.
+  // Idle time is on top, so that all other parts share the bottom line.
   const idle = idleNumber(scene.profile.header);
   const order = shares
     .map((values, cause) => ({ values, cause, colour: colour[cause + 1]! }))
@@ -250,12 +250,12 @@ function fillWaits(scene: Scene, thread: number, row: number, width: number): vo
     }
   };
   const { endpoint } = scene.levels.dimming;
-  // What is not for the endpoint is stepped back, as steps are.
+  // Waits of other endpoints are dimmed, as steps are.
   if (endpoint >= 0) paint(waits.of(thread), mix(full, background, BACK));
   paint(waits.ofEndpoint(thread, endpoint), full);
 }
 
-/** From what has next to nothing of a pixel, which is still seen, to what has all of it. */
+/** Shades by coverage of a pixel: from almost nothing, which is still visible, to full. */
 function shadesOf(colour: string, background: string): Uint32Array {
   const key = colour + background;
   let shades = shadesMade.get(key);
@@ -288,7 +288,7 @@ function fillRequests(scene: Scene, thread: number, row: number, width: number):
 /** The slow ones of a thread's bars; which requests are slow never changes. */
 const slowBars = new WeakMap<Bars, Bars>();
 
-/** The request that is looked at. */
+/** Draws the chosen request. */
 function drawRequest(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -404,7 +404,7 @@ function drawAxis(context: CanvasRenderingContext2D, scene: Scene): void {
   }
 }
 
-/** A time with as many digits as tell two ticks apart. */
+/** A time with enough digits to distinguish two ticks. */
 function labelOf(time: number, sight: Span): string {
   if (time === 0) return '0';
   const length = sight.to - sight.from;

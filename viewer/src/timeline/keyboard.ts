@@ -95,7 +95,7 @@ function toStep(controller: TimelineController, step: 1 | -1): void {
   say(controller);
 }
 
-/** The middle of the step before or after a time; null if there is none. */
+/** The middle of the step before or after a time, or null. */
 function nextMiddle(
   { from, to, n }: { from: Float64Array; to: Float64Array; n: number },
   reaching: number,
@@ -117,7 +117,7 @@ function hitAtCursor(controller: TimelineController) {
   const at = controller.cursor.value;
   const lane = at && controller.lanes.value[at.lane];
   if (!at || !lane) return null;
-  // A wait is told by the event: what was seen in it says less.
+  // The event of a wait is shown: samples within it have less data.
   const step =
     lane.kind === 'thread'
       ? (controller.waitOf(lane.thread, at.time, 0) ?? controller.stepOf(lane.thread, at.time, 0))

@@ -1,5 +1,5 @@
-// Which lanes the timeline has: the runtime's on top, then threads, grouped by pool. Pure: what is
-// in a lane is in tracks.ts, how it looks in draw.ts.
+// Lanes of the timeline: the runtime's on top, then threads, grouped by pool. Pure. Their content
+// is in tracks.ts, their appearance in draw.ts.
 import { idleNumber } from '../data/measure';
 import { platformOf } from '../data/platform';
 import type { Profile } from '../data/profile';
@@ -19,11 +19,11 @@ export interface Lanes {
   leftOut: number;
 }
 
-/** More virtual threads than this do not get lanes: those with the most to tell do. */
+/** Maximum number of virtual threads with lanes; the most active ones get one. */
 export const VIRTUAL_MAX = 200;
 /** The same for other threads. */
 export const THREADS_MAX = 1000;
-/** A pool is folded if at most this part of its time was anything else than waiting for work. */
+/** A pool is folded if at most this part of its time was not idle. */
 const IDLE_SHARE = 0.05;
 /** Pools of more threads are folded whatever they do. */
 const OPEN_MAX = 24;
@@ -44,9 +44,9 @@ export interface Pool {
   key: string;
   name: string;
   threads: number[];
-  /** What its threads did besides waiting for work, as time. */
+  /** Time of its threads that was not idle. */
   busy: number;
-  /** What of it was for requests. */
+  /** Part of it for requests. */
   forRequests: number;
   isFolded: boolean;
   isVirtual: boolean;
@@ -137,7 +137,7 @@ function chosenThreads(
   return { chosen, leftOut: virtual.length + others.length - chosen.length };
 }
 
-/** The lanes; `turned` are pools that are not as folded as they would be by themselves. */
+/** The lanes; `turned` are pools that the user folded or unfolded against the default. */
 export function lanesOf(
   profile: Profile,
   pools: readonly Pool[],
@@ -165,7 +165,7 @@ export function lanesOf(
   return lanes;
 }
 
-/** The place of a thread's lane, or of the pool that it is folded into; -1 if it has none. */
+/** The place of a thread's lane, or of the pool that it is folded into; -1 without a lane. */
 export function laneOfThread(lanes: readonly Lane[], thread: number): number {
   const own = lanes.findIndex((lane) => lane.kind === 'thread' && lane.thread === thread);
   if (own >= 0) return own;

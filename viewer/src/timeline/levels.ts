@@ -1,5 +1,5 @@
-// A thread's steps put onto pixels. Where there are far more steps than pixels, how much of a bin each
-// cause has is worked out once, so that moving along the time costs as much as the screen is wide.
+// A thread's steps on pixels. If there are far more steps than pixels, the part of each cause in a
+// bin is computed once. Then moving along the time costs as much as the screen is wide.
 import type { Span } from '../data/profile';
 import { wholeSpan } from '../data/wall';
 import { Crowd } from './crowd';
@@ -10,17 +10,17 @@ import { firstReaching, type Track, type Tracks } from './tracks';
 const STEPS_MAX = 20_000;
 /** Bins over the whole time, coarse to fine: each twice as many as the one before. */
 const BINS = [4096, 8192, 16_384, 32_768, 65_536] as const;
-/** Bins up to so many are made with a thread's steps, finer ones when they are needed. */
+/** Up to this number, bins are made with a thread's steps; finer ones are made on demand. */
 const BINS_PREPARED = 16_384;
 /** Bins that a pixel is made of, at least, so that neighbours have about as many. */
 const PER_PIXEL = 2;
 /** A bin costs this part of what a step does. */
 const BIN_COST = 1 / 2;
 
-/** For each pixel the number of the cause that has most of it, plus 1; 0: nothing. */
+/** By pixel: number of the cause with the largest part, plus 1; 0: none. */
 export type Pixels = Uint8Array;
 
-/** What is to be stepped back: what is not done for an endpoint. */
+/** Steps to dim: those of other endpoints. */
 export interface Dimming {
   /** -1: nothing is. */
   endpoint: number;
@@ -66,7 +66,7 @@ export class Levels {
     for (const bins of BINS.filter(useful).reverse()) this.crowd(track, bins);
   }
 
-  /** Makes it for some threads; as a generator, so that the page stays alive meanwhile. */
+  /** Prepares some threads; a generator, so that the page stays responsive. */
   *prepareAll(threads: readonly number[]): Generator<void, void> {
     for (const thread of threads) {
       this.prepare(thread);
@@ -79,7 +79,7 @@ export class Levels {
     const share = (span.to - span.from) / (this.whole.to - this.whole.from);
     // Bins are taken if they are fine enough, and fewer than steps.
     const fit = BINS.find((bins) => bins * share >= PER_PIXEL * pixels) ?? 0;
-    // Those that have to be made now are dearer.
+    // Bins that must be computed now are more expensive.
     const cost = fit > BINS_PREPARED ? 1 : BIN_COST;
     if (fit > 0 && fit * share * cost < steps) return fit;
     return steps > STEPS_MAX ? BINS[BINS.length - 1]! : 0;

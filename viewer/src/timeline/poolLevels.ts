@@ -1,5 +1,5 @@
-// What the threads of pools did, put onto pixels: of a long time from bins that are summed up once, of
-// a short one from the steps of the threads.
+// Activity of pools on pixels: long ranges from bins that are summed once, short ranges from the
+// steps of the threads.
 import type { Profile, Span } from '../data/profile';
 import {
   causesOf,
@@ -15,7 +15,7 @@ import { Sums } from './sums';
 import type { Tracks } from './tracks';
 
 const POOL_BINS = 4096;
-/** What is at least this part of the whole is drawn from the bins of a pool. */
+/** From this part of the whole on, a range is drawn from the bins of a pool. */
 const POOL_FROM = 1 / 8;
 /** Entries between two looks at the clock. */
 const SLICE = 1 << 15;
@@ -44,7 +44,7 @@ export class PoolLevels {
 
   private readonly all: Strip[];
 
-  /** Sums up; as a generator, so that the page stays alive meanwhile. */
+  /** Sums up; a generator, so that the page stays responsive. */
   *fill(): Generator<void, void> {
     const { profile, ofThread, all } = this;
     const { samples, wall, header } = profile;
@@ -66,7 +66,7 @@ export class PoolLevels {
     for (let i = 0; i < samples.node.length; i++) {
       if (i % SLICE === SLICE - 1) yield;
       const strip = all[ofThread[samples.thread[i]!]!];
-      // Of threads that are never looked at, those of the JVM: what they ran.
+      // Threads of the JVM have no looks, so their samples are used.
       const isOne = wall?.running[i] === 1 || (!seen[samples.thread[i]!] && header.unit === 'ns');
       if (!strip || !isOne) continue;
       const { from, to } = sampleSpan(profile, samples.time[i]!, samples.weight[i]!);
@@ -81,7 +81,7 @@ export class PoolLevels {
     return (span.to - span.from) / (whole.to - whole.from) < POOL_FROM;
   }
 
-  /** For each cause the number of threads at it, by pixel; it holds until the next call. */
+  /** By cause: number of threads at it, by pixel; valid until the next call. */
   shares(
     key: string,
     threads: readonly number[],

@@ -98,7 +98,7 @@ function toldStop({ stops, names }: Profile, time: number): Told {
   return { title: operation, kind: 'nearest safepoint', facts };
 }
 
-/** CPU time is told of so long around a place. */
+/** CPU time is averaged over this range around a place. */
 const AROUND_NS = 5e8;
 
 function toldCompilation(profile: Profile, time: number): Told {

@@ -13,7 +13,7 @@ export class Sums {
   private used: boolean[] = [];
   private nothing = new Float64Array(0);
 
-  /** Empties all. What was given out before is used again. */
+  /** Empties all. Earlier results are overwritten. */
   begin(width: number, causes: number): void {
     if (width !== this.width || causes !== this.rows.length) {
       this.width = width;

@@ -3,7 +3,7 @@ import type { Span } from '../data/profile';
 
 /** Pixels between two ticks at least. */
 const TICK_PX = 90;
-/** What is in sight is never shorter. */
+/** Minimum of the visible range. */
 export const SIGHT_MIN_NS = 1000;
 
 /** Round times in a span, not closer than can be read. */
@@ -43,7 +43,7 @@ export function moved(span: Span, by: number, whole: Span): Span {
   return inside({ from: span.from + by, to: span.to + by }, whole);
 }
 
-/** A span with a margin of so much of its length on both sides. */
+/** A span with a margin on both sides, as a part of its length. */
 export function around(span: Span, margin: number, whole: Span): Span {
   const more = (span.to - span.from) * margin;
   return inside({ from: span.from - more, to: span.to + more }, whole);

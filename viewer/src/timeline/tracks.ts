@@ -35,7 +35,10 @@ function emptyTrack(n: number, samples: number): Track {
   };
 }
 
-/** A look says what was, not what comes: it is stretched by this many of its weights at most. */
+/**
+ * A look describes the past, not the future: it is stretched by at most this many of its
+ * weights.
+ */
 const STRETCH = 1.5;
 /** A step that is so far away may still be taken for what a thread did. */
 export const NEAR_NS = 10e6;
@@ -49,7 +52,7 @@ export class Tracks {
   private readonly ofRequests: (Bars | undefined)[] = [];
   /** For every request the thread that was seen at work for it, plus 1; -1: several; 0: none. */
   private readonly threadOf: Int32Array;
-  /** For every request its place among the bars that are being made; -1: it has none. */
+  /** By request: its place among the new bars; -1 without a bar. */
   private readonly placeOf: Int32Array;
 
   constructor(readonly profile: Profile) {
@@ -141,14 +144,14 @@ export class Tracks {
     return ref >= 0 ? wall!.looks.node[ref]! : samples.node[-1 - ref]!;
   }
 
-  /** What a thread was seen at: a look, or, below 0, -1 - a sample; null: nothing. */
+  /** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
   seenAt(thread: number, time: number): number | null {
     const track = this.of(thread);
     const at = stepAt(track, time, NEAR_NS);
     return at < 0 ? null : track.ref[at]!;
   }
 
-  /** For which requests a thread worked, and when. */
+  /** Requests that a thread worked for, with times. */
   requests(thread: number): Bar[] {
     const bars = this.bars(thread);
     return Array.from({ length: bars.n }, (_, i) => barAt(bars, i));
@@ -176,7 +179,7 @@ export class Tracks {
     }
     for (const bar of found) {
       placeOf[bar.request] = -1;
-      // Who alone works for a request does so all its time, seen or not.
+      // A thread that works alone for a request does so all its time, with or without samples.
       const from = requests.time[bar.request - 1]!;
       const length = requests.duration[bar.request - 1]!;
       const alone = this.threadOf[bar.request] === thread + 1;
@@ -199,7 +202,7 @@ export function firstReaching(track: Track, time: number): number {
   return lowerBound(track.from, time - track.longest);
 }
 
-/** The last step that a time is in, or the nearest one within the slack; -1 if there is none. */
+/** The last step at a time, or the nearest one within the slack; -1 if there is no such step. */
 export function stepAt(track: Track, time: number, slack = 0): number {
   let nearest = -1;
   let distance = slack;

@@ -27,7 +27,7 @@ export class Waits {
     if (!locks) return;
     const { samples, look } = locks;
     for (let i = 0; i < samples.node.length; i++) {
-      // Looks tell of locks of java.util.concurrent, which are steps of wall time.
+      // Looks at locks of java.util.concurrent are steps of wall time.
       if (look[i] === 1) continue;
       if (samples.count[i]! > 1) {
         this.summed += samples.count[i]!;
@@ -125,7 +125,7 @@ export function coverage(track: WaitTrack, span: Span, out: Float64Array): void 
       const part = (waitedUntil(track, begin + each) - waitedUntil(track, begin)) / each;
       if (part > 0 || track.to[at] === track.from[at]) out[on] = clamp(part);
     }
-    // What ends within the last pixel has been counted.
+    // Waits that end within the last pixel are counted already.
     at = Math.max(at + 1, lowerBound(track.to, span.from + (end + 1) * each));
   }
 }
@@ -137,7 +137,7 @@ function clamp(part: number): number {
   return Math.max(LEAST, Math.min(1, part));
 }
 
-/** The wait that a time is in, or the nearest within the slack; -1 if there is none. */
+/** The wait at a time, or the nearest one within the slack; -1 if there is no such wait. */
 export function waitAt(track: WaitTrack, time: number, slack: number): number {
   const next = lowerBound(track.from, time);
   let [nearest, distance] = [-1, slack];

@@ -1,6 +1,6 @@
 // The tree of callees: every stack from its root, frames of one key merged, thread by thread or all
-// threads together. Built whole, because it is at most as large as the profile's own tree; as a
-// generator, so that the page stays alive meanwhile.
+// threads together. It is built completely, because it is not larger than the profile's own tree;
+// as a generator, so that the page stays responsive.
 import type { Profile } from '../data/profile';
 import { Children } from './children';
 import { groupSamples, type TreeRequest } from './request';

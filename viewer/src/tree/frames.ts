@@ -18,7 +18,7 @@ export function hasMine({ methods }: Profile): boolean {
   return methods.own.includes(1);
 }
 
-/** For each frame 1 if it stands for native frames that are missing; null: none does. */
+/** By frame: 1 if it stands for missing native frames; null: no frame does. */
 function gapFrames({ frames, methods, names }: Profile): Uint8Array | null {
   let gaps: Uint8Array | null = null;
   for (let frame = 0; frame < frames.kind.length; frame++) {
@@ -44,8 +44,8 @@ export function keysWithGaps(profile: Profile, keys: Keys): ReadonlySet<number> 
 }
 
 /**
- * The profile with such frames. What stands for frames that are missing is never a frame of its own:
- * its time is its caller's. Of the application's frames none is left out.
+ * The profile with such frames. A frame that stands for missing ones is never kept: its time is its
+ * caller's. All frames of the application stay.
  */
 export function withFrames(profile: Profile, keys: Keys, frames: Frames): Profile {
   const gaps = gapFrames(profile);
@@ -61,7 +61,7 @@ export function withFrames(profile: Profile, keys: Keys, frames: Frames): Profil
   parent.set(folded.parent);
   frame.set(folded.frame);
   frame.set(roles, first);
-  // What the JVM's own threads do is told by their role alone.
+  // Threads of the JVM are shown by their role only.
   return moved(profile, { ...folded, parent, frame }, (i) =>
     role[i] !== 0 && role[i]! <= roles.length ? first + role[i]! - 1 : 0,
   );
@@ -93,7 +93,7 @@ function without({ nodes }: Profile, gaps: Uint8Array): Folded {
   return { parent: next, frame, to };
 }
 
-/** What a node's row is. */
+/** Kinds of a node's row. */
 const ROOT = 0;
 const RUNTIME = 1;
 const OTHER = 2;

@@ -8,7 +8,7 @@ export interface Items {
   node: Uint32Array;
   weight: Float64Array;
   samples: Uint32Array;
-  /** The cause, where causes are told apart; else 0. */
+  /** The cause, if items are split by cause; else 0. */
   wait: Uint8Array;
   /** The sums of both sides; null: nothing is compared. */
   both: BothSums | null;

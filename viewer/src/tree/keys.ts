@@ -1,5 +1,5 @@
-// What frames are merged by: a key is a method (or a line of it), and behind those, one for each
-// thread, group of threads, endpoint and cause, for graphs that are split by these.
+// Keys by which frames are merged. A key is a method (or a line of it). Further keys follow for
+// threads, thread groups, endpoints and causes, for graphs that are split by these.
 import { plain } from '../data/plain';
 import type { Profile } from '../data/profile';
 import { libraryOf } from './library';
@@ -20,11 +20,11 @@ export interface Keys {
   readonly count: number;
   /** The key of each frame. */
   readonly ofFrame: Uint32Array;
-  /** For each key 1 if it is code of the application. */
+  /** By key: 1 if it is code of the application. */
   readonly own: Uint8Array;
   className(key: number): string;
   methodName(key: number): string;
-  /** What the class or function belongs to: a jar, folder or module where that is known. */
+  /** Origin of the class or function: a jar, folder or module, if it is known. */
   library(key: number): string;
   /** The line, when frames are kept apart by line; else 0. */
   line(key: number): number;
@@ -41,7 +41,7 @@ export interface Keys {
   groups(by: Exclude<SplitBy, 'none'>): GroupKeys;
   /** What a key stands for: a thread, an endpoint, ... ; empty for code. */
   sortOf(key: number): string;
-  /** The number of each thread's group of threads. */
+  /** The number of each thread's thread group. */
   readonly poolOfThread: Uint32Array;
 }
 
@@ -180,7 +180,7 @@ function keysOf(
     sortOf(key) {
       if (key < own || key >= keys.count) return '';
       if (key < ofLabels) return 'thread';
-      if (key < afterPools) return 'group of threads';
+      if (key < afterPools) return 'thread group';
       return key < afterEndpoints ? 'endpoint' : 'cause';
     },
     poolOfThread,

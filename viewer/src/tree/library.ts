@@ -2,13 +2,13 @@
 
 /** The JDK's packages, by their beginnings. */
 const JDK = /^(?:java|javax|jdk|sun|com\.sun|org\.ietf|org\.w3c|org\.xml)\./;
-/** Whoever has many libraries: what follows the name tells them apart. */
+/** Organisations with many libraries: the next part of the name identifies the library. */
 const OWNERS =
   /^(?:org\.(?:apache|eclipse|jboss|springframework|glassfish)|com\.(?:google|fasterxml|github|amazonaws|microsoft)|io\.(?:github|quarkus|micronaut))\./;
 
 /**
- * What a class belongs to, as far as its name tells: for recordings that do not say where it is from.
- * Packages that begin with the same two words are one library; with three where many share two.
+ * Library of a class, guessed from its name, for recordings without origins. Packages that begin
+ * with the same two words are one library; three words are used if many packages share two.
  */
 export function libraryOf(className: string): string {
   if (JDK.test(className)) return 'JDK';

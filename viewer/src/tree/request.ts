@@ -1,4 +1,4 @@
-// What a tree is to be built from, and its samples sorted by what it is split by.
+// Input for building a tree, with its samples sorted by the split.
 import type { Profile } from '../data/profile';
 import type { Keys, SplitBy } from './keys';
 
@@ -14,7 +14,7 @@ export interface TreeRequest {
 }
 
 export interface Group {
-  /** The key of its root; -1: it has none of its own. */
+  /** Key of its root; -1: it has no root of its own. */
   key: number;
   /** Numbers of samples. */
   samples: Uint32Array;

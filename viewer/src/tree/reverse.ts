@@ -1,6 +1,5 @@
-// The tree of callers: from the innermost frame outwards. Whole, it would have a node for every
-// frame of every stack, so it grows where somebody looks: only nodes wide enough to be seen are
-// expanded.
+// The tree of callers: from the innermost frame outwards. The complete tree would have a node for
+// every frame of every stack, so it grows on demand: only visible nodes are expanded.
 //
 // A node keeps items until it is expanded: "this much weight goes on at that node of the
 // profile's tree". Items that meet on the way out are merged, so the outer levels get cheaper and
@@ -28,13 +27,13 @@ interface Node {
   kinds: Float64Array;
   cause: number;
   children: number[];
-  /** What the node becomes when it is expanded; null once it is. */
+  /** Items of a node that is not expanded yet; null after expansion. */
   items: Items | null;
   /** Of a comparison the sums of both sides. */
   both: NodeSums | null;
 }
 
-/** What is compared: the tree is as wide as the request's weights, its sums are of these. */
+/** A comparison: the tree has the width of the request's weights, and the sums of these. */
 export interface Compared {
   weight: Float64Array;
   side: Sides['side'];
@@ -45,7 +44,7 @@ export class ReverseTree implements FrameTree {
   private readonly nodes: Node[] = [];
   private readonly groupOfKey: Int32Array;
   private readonly placeOfNode: Int32Array;
-  /** Items of one node are told apart by cause; 1: they are not. */
+  /** Number of causes by which items of a node are split; 1: no split. */
   private readonly causes: number;
 
   constructor(

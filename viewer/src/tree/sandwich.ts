@@ -1,4 +1,4 @@
-// Who calls a method, and what it calls, all its calls taken together. Pure.
+// Callers and callees of a method, all its calls merged. Pure.
 import type { Profile } from '../data/profile';
 import type { Keys } from './keys';
 
@@ -9,7 +9,7 @@ export interface Neighbour {
 }
 
 export interface Sandwich {
-  /** With all it calls, each stack once. */
+  /** Total with callees, each stack once. */
   total: number;
   own: number;
   /** Heaviest first. */

@@ -40,7 +40,7 @@ export interface Transform {
   name: string;
 }
 
-/** The package of a class; a library's file is one by itself. */
+/** The package of a class; a library's file is a package of its own. */
 export function packageOf(className: string): string {
   if (className.includes('.so') || className.startsWith('[')) return className;
   return className.slice(0, Math.max(0, className.lastIndexOf('.')));
@@ -54,7 +54,7 @@ const MERGES: readonly Kind[] = ['merge', 'merge-package', 'merge-library'];
 const DROPS: readonly Kind[] = ['drop', 'drop-package', 'drop-library'];
 const COLLAPSES: readonly Kind[] = ['collapse', 'collapse-library'];
 
-/** What each transform does to a key of code: 1 if it is about it. */
+/** By key of code: 1 if the transform applies to it. */
 function marksOf({ kind, name }: Transform, keys: Keys): Uint8Array {
   if (kind === 'only') {
     const { query } = parseQuery(name);
@@ -103,7 +103,7 @@ function applied(
   const n = parent.length;
   const to = new Int32Array(n);
   const next = new Uint32Array(n);
-  /** For each node 1 if the method is on its stack. */
+  /** By node: 1 if the method is on its stack. */
   const has = new Uint8Array(n);
   const drops = DROPS.includes(kind);
   const merges = MERGES.includes(kind);
@@ -134,7 +134,7 @@ function applied(
 /** How far a method is looked for on its own stack. */
 const RECURSION_MAX = 256;
 
-/** The nearest node of a key on a stack, from `node` outwards; 0: there is none. */
+/** The nearest node of a key on a stack, from `node` outwards; 0 if it is absent. */
 function sameAbove(
   node: number,
   wanted: number,

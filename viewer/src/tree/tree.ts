@@ -1,7 +1,7 @@
 // What every view of a call tree offers: nodes by number, and levels sorted from left to right.
 //
 // A node's place is [x, x + total) in units of weight. Children lie inside their parent, heaviest
-// first; what a parent spent itself is the room to the right of its children.
+// first. The room to the right of the children is the parent's self time.
 
 /** One level: parallel arrays, sorted by x, not overlapping. */
 export interface Level {
@@ -17,7 +17,7 @@ export interface FrameTree {
   readonly levels: readonly Level[];
   readonly size: number;
   parent(node: number): number;
-  /** The frame's key, see Keys; the root has none. */
+  /** The frame's key, see Keys; the root has no key. */
   key(node: number): number;
   depth(node: number): number;
   x(node: number): number;
@@ -27,7 +27,7 @@ export interface FrameTree {
   samples(node: number): number;
   /** The kind of code that most of the node's weight ran as. */
   kind(node: number): number;
-  /** What most of the node's weight was or waited for, in a tree that was made with causes. */
+  /** The main cause of the node's weight, in a tree that was made with causes. */
   cause?(node: number): number;
   /** Weight by kind. */
   kinds(node: number): ArrayLike<number>;
@@ -42,7 +42,7 @@ export interface FrameTree {
 /** Kinds of code, and classes. */
 export const KINDS = 11;
 
-/** The first place in the level whose right end is beyond `at`; n if there is none. */
+/** The first place in the level with a right end beyond `at`, or n. */
 export function firstEndingAfter(level: Level, at: number): number {
   let low = 0;
   let high = level.n;
@@ -54,7 +54,7 @@ export function firstEndingAfter(level: Level, at: number): number {
   return low;
 }
 
-/** The first place at or after `from` that starts at or after `at`; n if there is none. */
+/** The first place from `from` on that starts at or after `at`, or n. */
 export function firstStartingAt(level: Level, at: number, from: number): number {
   // Gallop: the answer is mostly near.
   let step = 1;

@@ -1,4 +1,4 @@
-// What frames waited for, with its share of what is shown.
+// Causes of the visible frames, with their shares.
 import { percent } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { causesOf } from '../data/wall';
@@ -20,7 +20,7 @@ export function CauseLegend({ store }: { store: Store }) {
   const shown = causes.map((cause, i) => ({ cause, share: sums[i]! / (all || 1) }));
   shown.sort((a, b) => b.share - a.share);
   return (
-    <ul class="legend of-diff" tabIndex={0} aria-label="What most of a frame's time was, by share">
+    <ul class="legend of-diff" tabIndex={0} aria-label="Main cause of each frame's time, by share">
       {shown
         .filter(({ share }) => share > 0)
         .map(({ cause, share }) => (

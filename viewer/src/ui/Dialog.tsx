@@ -1,4 +1,4 @@
-// A dialog of the browser's own: it traps the focus and closes on Escape by itself.
+// A dialog of the browser, which traps the focus and closes on Escape.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { type DialogName, frameKey, openDialog } from './commands';

@@ -1,4 +1,4 @@
-// What all views are made of: endpoint, threads, a part of the time, one request.
+// Filters of all views: endpoint, threads, time range, one request.
 import { duration, percent } from '../data/format';
 import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
@@ -32,7 +32,7 @@ function IdleTime({ store }: { store: Store }) {
     <button
       type="button"
       aria-pressed="true"
-      title="Wall time in which threads had nothing to do, too: click to leave it out (a)"
+      title="Idle time is included: click to exclude it (a)"
       onClick={() => (store.idle.value = false)}
     >
       Idle ✕
@@ -151,7 +151,7 @@ function During({ store }: { store: Store }) {
       {during && (
         <button
           type="button"
-          title="All of the recording (Backspace)"
+          title="Full recording (Backspace)"
           onClick={() => (store.during.value = null)}
         >
           Full recording
@@ -173,7 +173,7 @@ function OneRequest({ store }: { store: Store }) {
     <button
       type="button"
       aria-pressed="true"
-      title="Only what was done for this request: click to have all again"
+      title="Only this request: click to show all requests"
       onClick={() => (store.onlyRequest.value = false)}
     >
       Request of {duration(span.to - span.from)} at {duration(span.from)} ✕

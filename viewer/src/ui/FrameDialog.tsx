@@ -100,7 +100,7 @@ function Actions({ store, of }: { store: Store; of: number }) {
   const name = keys.methodLabel(of);
   const place = packageOf(keys.className(of));
   const actions: [label: string, transform: Transform][] = [
-    ['Graph of what it calls', { kind: 'focus', name }],
+    ['Graph of its callees', { kind: 'focus', name }],
     ['Graph of its callers', { kind: 'callers', name }],
     ['Merge it into its callers (M)', { kind: 'merge', name }],
     ['Drop stacks with it (D)', { kind: 'drop', name }],

@@ -133,7 +133,7 @@ function entriesOf({ store, key, node }: Chosen): [label: string, run: () => voi
   const tree = store.tree.value;
   const entries: [string, () => void][] = [
     ['Callers and callees', () => store.go('flame', { around: name })],
-    ['Only what it calls', () => store.transform({ kind: 'focus', name })],
+    ['Only its callees', () => store.transform({ kind: 'focus', name })],
     ['Merge into its callers', () => store.transform({ kind: 'merge', name })],
     ['Drop stacks with it', () => store.transform({ kind: 'drop', name })],
     [

@@ -1,4 +1,4 @@
-// Title, what the profile is of, and how much of it can be trusted.
+// Title, subject and reliability of the profile.
 import { sumsOf } from '../data/facts';
 import { duration, percent, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';
@@ -22,7 +22,7 @@ export function Head({ store }: { store: Store }) {
         <button
           type="button"
           class="quiet"
-          title="The address of what is shown, with all choices"
+          title="Link to this view with all its settings"
           onClick={() => void copy(store, 'the link', linkTo(store))}
         >
           Copy link

@@ -14,9 +14,7 @@ export function Legend({ store }: { store: Store }) {
   return (
     <ul
       class="legend"
-      aria-label={
-        areClasses ? 'Kinds of code that the classes are of' : 'Kinds of code, by self time'
-      }
+      aria-label={areClasses ? 'Kinds of code below the classes' : 'Kinds of code, by self time'}
     >
       {store.profile.header.kinds.map((label, kind) => {
         const isClass = kind === classes;

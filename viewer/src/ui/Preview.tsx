@@ -1,5 +1,5 @@
-// What is shown while the columns are read: findings and endpoints, from the header alone. It does
-// nothing on a click; the overview that takes its place does.
+// View while the columns are read: findings and endpoints, from the header alone. Clicks have no
+// effect until the overview replaces it.
 import { findingsOf } from '../data/findings';
 import { count, duration, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';

@@ -33,7 +33,7 @@ export function RowTable<R>(props: {
   most: number;
   /** Whether it is said how many rows are not. */
   tellsMore?: boolean;
-  /** The place of the row that is looked at. */
+  /** The place of the chosen row. */
   current?: number;
 }) {
   const { label, name, columns, rows, most } = props;

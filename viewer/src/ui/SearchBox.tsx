@@ -43,7 +43,7 @@ export function SearchBox({ store }: { store: Store }) {
       <output
         id="matched"
         class={error ? 'matched wrong' : 'matched'}
-        title={weight && !error ? 'Part of all that is shown which has a match' : undefined}
+        title={weight && !error ? 'Share of the visible time with a match' : undefined}
       >
         {error
           ? 'Not a pattern'

@@ -1,4 +1,4 @@
-// The self-check of endpoints: a cell beside the bar, and what is wrong below the table.
+// The self-check of endpoints: a cell next to the bar, and warnings below the table.
 import type { Header } from '../data/profile';
 import { count } from '../data/format';
 import { shortened } from '../data/plain';
@@ -10,7 +10,7 @@ const WARNINGS_MAX = 5;
 export function SeenHead({ header }: { header: Header }) {
   if (!header.selfCheck) return null;
   return (
-    <th scope="col" title="Wall time seen, as a part of the latencies of the same requests">
+    <th scope="col" title="Sampled wall time as a part of the latencies of the same requests">
       Seen
     </th>
   );

@@ -1,4 +1,4 @@
-// A bar of wall time by cause, with its parts in words for those who do not see colours.
+// A bar of wall time by cause, with its parts as text for screen readers.
 import { percent } from '../data/format';
 import { plain } from '../data/plain';
 import { sum } from '../data/wall';

@@ -19,7 +19,7 @@ export function StackLines(props: {
 }) {
   const { profile, node, until = 0 } = props;
   const whole = useSignal(false);
-  if (node === 0) return <p class="weak">No stack was seen.</p>;
+  if (node === 0) return <p class="weak">No stack was sampled.</p>;
   // How the JVM waits is the same everywhere: it is shown on demand.
   const java = javaEnd(profile, node);
   const start = whole.value ? node : java.node;

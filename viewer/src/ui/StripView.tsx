@@ -33,7 +33,7 @@ export function StripView(props: {
   strip: Strip;
   series: readonly Series[];
   height: number;
-  /** What one is, e.g. threads: a bin's value is divided by its time. */
+  /** Unit of a value, e.g. threads: a bin's value is divided by its time. */
   unit: string;
 }) {
   const { store, strip, series, height, unit } = props;
@@ -99,7 +99,7 @@ function scaleText(top: number, unit: string): string {
   return `up to ${few(top)} ${unit} at once`;
 }
 
-/** The same beside the strip, where there is less room. */
+/** The same next to the strip, where there is less room. */
 function axisText(top: number): string {
   if (top >= 10) return top.toFixed(0);
   return top >= 1 ? top.toFixed(1) : top >= 0.005 ? top.toFixed(2) : few(top);

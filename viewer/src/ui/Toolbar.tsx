@@ -90,7 +90,7 @@ const TIMES: readonly [Time, string][] = [
   ['off', 'Waiting'],
 ];
 
-/** CPU or wall time, by cause, and who kept others waiting. */
+/** CPU or wall time, by cause, and threads that held up others. */
 function Measures({ store }: { store: Store }) {
   const { profile } = store;
   const { wall, waits } = profile.header;
@@ -107,7 +107,7 @@ function Measures({ store }: { store: Store }) {
   if (hasAlive) named.push(['live', 'Alive']);
   if (hasLocks) named.push(['locks', 'In locks']);
   const others: [Time, string][] = [];
-  if (hasOwners) others.push(['owners', 'Owners of locks others wait for']);
+  if (hasOwners) others.push(['owners', 'Holders of contended locks']);
   if (hasLate) others.push(['late', 'Late for safepoints']);
   const times = [
     ...named.map(([time]) => time),
@@ -145,7 +145,7 @@ function Measures({ store }: { store: Store }) {
         </optgroup>
       )}
       {others.length > 0 && (
-        <optgroup label="Keeping others waiting">
+        <optgroup label="Holding up others">
           {others.map(([, label], i) => (
             <option key={i} value={named.length + causes.length + i}>
               {label}
@@ -166,7 +166,7 @@ const COLOURINGS: readonly [Colouring, string][] = [
 const SPLITS: readonly [SplitBy, string][] = [
   ['none', 'No grouping'],
   ['thread', 'By thread'],
-  ['group', 'By group of threads'],
+  ['group', 'By thread group'],
   ['endpoint', 'By endpoint'],
   ['cause', 'By cause'],
 ];
@@ -176,7 +176,7 @@ function copyStacks(store: Store): void {
   const tree = store.tree.value;
   if (!tree) return;
   const text = stacksText(tree, store.keys.value);
-  if (text === '') store.tell('There are too many stacks for the clipboard; use dwell convert.');
+  if (text === '') store.tell('Too many stacks for the clipboard; use dwell convert.');
   else void copy(store, 'the stacks', text);
 }
 
@@ -190,7 +190,7 @@ function flip(of: { value: boolean }): void {
   of.value = !of.value;
 }
 
-/** What can be done to all stacks, or by the frame that has the focus. */
+/** Transforms of all stacks, or of the focused frame. */
 function Folding({ store }: { store: Store }) {
   const isFolded = store.transforms.value.some(({ kind }) => kind === 'recursion');
   const options: readonly [label: string, run: () => void][] = [

@@ -1,4 +1,4 @@
-// What is known about the frame under the pointer, or about the one the keyboard is on.
+// Facts about the frame under the pointer or under the keyboard focus.
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { FlameController } from '../flame/controller';
 import { describe } from '../flame/describe';

@@ -1,4 +1,4 @@
-// What was done to the stacks, each a button that takes it back.
+// Transforms of the stacks, each a button that takes it back.
 import { plain, shortened } from '../data/plain';
 import type { Store } from '../state/store';
 import { words } from '../tree/transform';
@@ -8,12 +8,12 @@ export function Transforms({ store }: { store: Store }) {
   const list = transforms.value;
   if (list.length === 0) return null;
   return (
-    <div class="group transforms" role="group" aria-label="What was done to the stacks">
+    <div class="group transforms" role="group" aria-label="Transforms of the stacks">
       {list.map((transform, i) => (
         <button
           key={i}
           type="button"
-          title="Take this back"
+          title="Undo this"
           onClick={() => (transforms.value = list.filter((_, at) => at !== i))}
         >
           {shortened(plain(words(transform)), 80)} ✕
@@ -21,7 +21,7 @@ export function Transforms({ store }: { store: Store }) {
       ))}
       {list.length > 1 && (
         <button type="button" onClick={() => (transforms.value = [])}>
-          All stacks as they were
+          Undo all transforms
         </button>
       )}
     </div>

@@ -1,4 +1,4 @@
-// What can be done with a key: one table, from which the keys work and the help is made.
+// Commands with keys: one table for the keys and the help.
 import { signal } from '@preact/signals';
 import { idleNumber } from '../data/measure';
 import { type View, VIEWS } from '../state/fragment';
@@ -40,7 +40,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'Escape',
     ofStacks: true,
-    label: 'Zoom out, leave the search',
+    label: 'Zoom out, clear the search',
     run: (store) => void store.zoomOut(),
   },
   { key: '0', ofStacks: true, label: 'Zoom all the way out', run: (store) => store.resetZoom() },
@@ -83,13 +83,13 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'M',
     ofStacks: true,
-    label: 'Merge the frame’s method into its callers: its time stays with them',
+    label: 'Merge the frame’s method into its callers, which keep its time',
     run: (store) => store.transformFocused('merge'),
   },
   {
     key: 'D',
     ofStacks: true,
-    label: 'Drop stacks with the frame’s method: their time goes away',
+    label: 'Drop stacks with the frame’s method, with their time',
     run: (store) => store.transformFocused('drop'),
   },
   {
@@ -131,12 +131,12 @@ export const COMMANDS: readonly Command[] = [
   })),
   {
     key: 'x',
-    label: 'Slow requests of the endpoint against its usual ones, and back',
+    label: 'Slow requests of the endpoint compared with typical ones, and back',
     run: (store) => slowAgainstUsual(store),
   },
   {
     key: 'a',
-    label: 'All wall time, or without that in which threads had nothing to do',
+    label: 'Wall time with or without idle time',
     run: (store) => {
       if (idleNumber(store.profile.header) > 0) flip(store.idle);
     },
@@ -221,7 +221,7 @@ function toSearch(): void {
   if (document.activeElement?.id !== SEARCH_ID) requestAnimationFrame(focus);
 }
 
-/** Runs the command of a key, unless somebody is typing or a dialog is open. */
+/** Runs the command of a key, unless the user types text or a dialog is open. */
 export function onKey(store: Store, event: KeyboardEvent): void {
   if (event.defaultPrevented || event.altKey) return;
   if (event.ctrlKey || event.metaKey) return find(store, event);

@@ -1,5 +1,5 @@
-// Links that open a method in an editor: by a setting, which the browser keeps. The address is made
-// of the folder of sources and the class's name; what no class can be called gets no link.
+// Links that open a method in an editor, by a setting that the browser keeps. The address consists
+// of the source folder and the class name. An impossible class name gets no link.
 import { signal } from '@preact/signals';
 
 export type Ide = '' | 'idea' | 'vscode';
@@ -46,7 +46,7 @@ export function keepIde(setting: IdeSetting): void {
   }
 }
 
-/** The address that opens a class at a line (0: not known) in the editor; empty: there is none. */
+/** The address that opens a class at a line (0: unknown) in the editor; empty without an editor. */
 export function ideLink({ ide, folder }: IdeSetting, className: string, line: number): string {
   const isClass = /^[\p{L}_][\p{L}\p{N}_.]*(?:\$[\p{L}\p{N}_$]*)?$/u.test(className);
   if (ide === '' || folder === '' || !isClass || className.includes('.so')) return '';

@@ -29,7 +29,7 @@ export interface Scroll {
 /** A wide guess at the mean width of a character of a name. */
 export const CHAR_PX = 7.2;
 
-/** About how many characters of a name fit beside columns of so many pixels. */
+/** Number of characters of a name that fit next to columns of this width in pixels. */
 export function nameRoom(scroll: Scroll, columns: number): number {
   return Math.max(20, Math.floor((scroll.width - columns) / CHAR_PX));
 }

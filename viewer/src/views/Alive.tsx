@@ -17,7 +17,7 @@ export function Alive({ store }: { store: Store }) {
       store={store}
       id="alive"
       title="Alive at the end, by class"
-      label="Classes that are alive"
+      label="Classes of live objects"
       rows={rows.value}
       time="live"
       sum={{ head: 'Bytes', of: ({ bytes }) => bytes, text: size }}
@@ -25,11 +25,11 @@ export function Alive({ store }: { store: Store }) {
         <>
           {size(sum(rows.value.map(({ bytes }) => bytes)))} that survived a collection, in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-          {alive.intervalBytes > 0 && `, at last one for ${size(alive.intervalBytes)}`}
+          {alive.intervalBytes > 0 && `, interval raised to ${size(alive.intervalBytes)}`}
           {young > 0 && `; plus ${size(young)} not yet seen by a GC`}.
-          {alive.oneOf > 1 && ` Of ${count(alive.oneOf)} samples one was followed.`}
+          {alive.oneOf > 1 && ` One of ${count(alive.oneOf)} samples was followed.`}
           {alive.lost > 0 &&
-            ` ${plural(alive.lost, 'sample')} found no room: sums are so much too low.`}
+            ` ${plural(alive.lost, 'sample')} lost (buffer full): sums are too low by that part.`}
         </>
       }
       columns={[
@@ -37,7 +37,7 @@ export function Alive({ store }: { store: Store }) {
         { head: 'Oldest', cell: (row) => (row.oldest > 0 ? duration(row.oldest) : '') },
         {
           head: 'Allocated in 1st / 2nd / 3rd third',
-          title: 'Of the bytes, by when they were allocated',
+          title: 'Bytes by time of allocation',
           cell: ({ bytes, parts }) =>
             bytes > 0 && parts.map((part) => percent(part / bytes)).join(', '),
         },

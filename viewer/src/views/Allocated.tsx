@@ -43,8 +43,8 @@ function interval({ intervalBytes, rate, askedBytes }: Facts): string {
   if (intervalBytes === 0) return '';
   const bytes = size(intervalBytes);
   if (askedBytes) {
-    return `, at last one for ${bytes}, as more than wanted come at ${size(askedBytes)}`;
+    return `, interval raised to ${bytes} (rate limit ${size(askedBytes)})`;
   }
-  if (rate === 0) return `, one for ${bytes} in the mean`;
-  return `, about ${count(rate)} a second (at last one for ${bytes})`;
+  if (rate === 0) return `, mean interval ${bytes}`;
+  return `, about ${count(rate)} per second (interval ${bytes} at the end)`;
 }

@@ -1,4 +1,4 @@
-// What is known of classes: a row for each, which leads to the stacks it is known from.
+// A table of classes: each row leads to the stacks behind it.
 import type { ComponentChildren } from 'preact';
 import type { Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
@@ -10,7 +10,7 @@ import { type RowColumn, RowTable, Section } from '../ui/RowTable';
 const CLASSES_MAX = 15;
 const NAME_MAX = 80;
 
-/** What every row has: a class, by its name's number. */
+/** Common part of all rows: a class, by its name's number. */
 interface OfClass {
   name: number;
   /** One standard error of what the share is of. */
@@ -27,11 +27,11 @@ export function ClassTable<R extends OfClass>(props: {
   table?: string;
   caption: ComponentChildren;
   rows: readonly R[];
-  /** What the flame graph that a class leads to is of. */
+  /** Measure of the flame graph that a class leads to. */
   time: Time;
   /** The heading of the names. */
   head?: string;
-  /** What is summed up, its heading, and how it is written. */
+  /** The summed value, its heading and its format. */
   sum: { head: string; of(row: R): number; text(value: number): string };
   /** Columns behind the share. */
   columns: readonly RowColumn<R>[];

@@ -1,4 +1,4 @@
-// Two recordings: what both are, what threads did in each, and what differs most.
+// Two recordings: their description, the activity of threads in each, and the largest differences.
 import { useComputed } from '@preact/signals';
 import { count, CPU_TIME, duration, percent, plural } from '../data/format';
 import { measured, WHOLE } from '../data/measure';
@@ -33,7 +33,7 @@ export function Compare({ store, both }: { store: Store; both: Both }) {
       </section>
       <Latencies rows={both.latencies ?? []} />
       {store.profile.header.wall && <Causes store={store} />}
-      <Methods store={store} time="cpu" title={`${what} by method, itself`} />
+      <Methods store={store} time="cpu" title={`${what} by method, self`} />
       <p class="weak">
         * is significant: of all rows so marked at most 5 % are chance, on average. That says
         nothing of what else differs from run to run. ± is one standard error of the change.
@@ -121,7 +121,7 @@ function latencyLines({ endpoint, perSecond, percentiles }: LatencyChange, i: nu
       <th scope="rowgroup" rowSpan={1 + percentiles.length} class="text">
         {name}
       </th>
-      <td>requests a second</td>
+      <td>requests per second</td>
       <td>{a.toFixed(1)}</td>
       <td>{b.toFixed(1)}</td>
       <td>{signedPercent(a, b)}</td>
@@ -216,7 +216,7 @@ function Methods({ store, time, title }: { store: Store; time: Time; title: stri
     <section aria-labelledby="by-method">
       <h2 id="by-method">{title}</h2>
       <p class="weak">
-        {sure} of {count(rows.length)} methods differ by more than chance.
+        {sure} of {count(rows.length)} methods differ significantly.
       </p>
       <div class="wide" tabIndex={0} role="group" aria-label={title}>
         <DiffRows store={store} sides={sides} rows={rows.slice(0, ROWS)} onName={show} />
@@ -231,9 +231,5 @@ function Methods({ store, time, title }: { store: Store; time: Time; title: stri
 }
 
 function Nothing({ what }: { what: string }) {
-  return (
-    <p class="weak">
-      One of the recordings has no {what} of what is chosen above that could be brought to this.
-    </p>
-  );
+  return <p class="weak">One of the recordings has no {what} for these filters and this scale.</p>;
 }

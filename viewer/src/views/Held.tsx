@@ -1,4 +1,4 @@
-// Where owners of monitors were when waits for them began, and where those were who waited.
+// Places of monitor holders when waits began, and places of the waiters.
 import { useComputed, useSignal } from '@preact/signals';
 import { count, duration, percent, plural } from '../data/format';
 import { type HeldRow, heldRows } from '../data/held';
@@ -20,7 +20,7 @@ export function Held({ store }: { store: Store }) {
   const chosen = useSignal(0);
   const found = useComputed(() => heldRows(profile, store.filter.value));
   const all = found.value;
-  // Of those it is not known where the owner was.
+  // Rows with a known place of the holder.
   const rows = all.filter(({ node }) => node > 0);
   if (rows.length === 0) return null;
   const ns = sum(all.map((row) => row.ns));
@@ -43,11 +43,11 @@ export function Held({ store }: { store: Store }) {
       <Section id="held" title="What holders were doing when a wait began">
         <p class="weak">
           From {plural(sum(all.map(({ samples }) => samples)), 'wait')} sampled, which stand for{' '}
-          {duration(ns)} of waiting; of {percent(unknown / (ns || 1))} it is not known. Of all
-          requests.
+          {duration(ns)} of waiting; holder unknown for {percent(unknown / (ns || 1))}. All
+          endpoints.
         </p>
         <RowTable
-          label="Owners of monitors"
+          label="Holders of monitors"
           name="held"
           columns={[
             { head: 'Class of the monitor', cell: select },
@@ -91,7 +91,7 @@ function Sides({ store, row }: { store: Store; row: HeldRow }) {
   );
 }
 
-/** The group of threads with the most time, and its share. */
+/** The thread group with the most time, and its share. */
 function first(groups: Map<string, number>, all: number): string {
   const [name, ns] = [...groups].sort((a, b) => b[1] - a[1])[0] ?? ['', 0];
   if (name === '') return 'unknown';

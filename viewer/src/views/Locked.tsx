@@ -31,7 +31,7 @@ export function Locked({ store }: { store: Store }) {
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}. Of monitors all waits
           of {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance
           {locked.askedNs
-            ? ` (at last; from ${duration(locked.askedNs)} on more than wanted come)`
+            ? ` (threshold at the end; raised from ${duration(locked.askedNs)} by the rate limit)`
             : ''}
           ; in the whole recording there were {plural(locked.waits, 'wait')} of{' '}
           {duration(locked.blockedNs)}.
@@ -52,7 +52,7 @@ export function Locked({ store }: { store: Store }) {
   );
 }
 
-/** Who had locks of a class most of the time that others waited. */
+/** The holder of a class's locks for most of the time that others waited. */
 function owner(store: Store, thread: number, share: number): string {
   if (thread < 0) return '';
   const { names, threads } = store.profile;

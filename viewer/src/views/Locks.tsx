@@ -1,4 +1,4 @@
-// Locks: who waits for whom and how long, and where both are.
+// Locks: waiting threads, holders, times, and the stacks of both.
 import { useComputed, useSignal } from '@preact/signals';
 import { type Chain, chainsOf } from '../data/chains';
 import { count, duration, percent, plural } from '../data/format';
@@ -49,8 +49,8 @@ export function Locks({ store }: { store: Store }) {
     <div class="page locks-view" tabIndex={0}>
       <section aria-labelledby="locks">
         <h2 id="locks">
-          {duration(weight)} waiting on {plural(locks.length, apart.value ? 'lock' : 'kind')}
-          {apart.value ? '' : ' of lock'}
+          {duration(weight)} waiting on{' '}
+          {apart.value ? plural(locks.length, 'lock') : lockClasses(locks.length)}
         </h2>
         <p class="actions">
           <label class="check">
@@ -119,7 +119,7 @@ function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {
   return (
     <p class="empty">
       {hasWall
-        ? 'No thread was seen waiting for a lock that another one had.'
+        ? 'No sample shows a thread that waits for a lock of another thread.'
         : `Waits for locks need wall time, which the recording does not have; ${remedy}.`}
     </p>
   );
@@ -155,7 +155,7 @@ function holder({ profile }: Store, lock: Waiting): string {
   return `${shortened(threadName(profile, first[0]), 60)} (${percent(first[1] / lock.weight)})`;
 }
 
-/** Where those are who wait, and where those are who have the lock meanwhile. */
+/** Stacks of the waiting threads, and of the holders at that time. */
 function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
   const { profile } = store;
   const side = (title: string, nodes: Map<number, number>, none: string) => {
@@ -237,7 +237,11 @@ function Edges({ edges, weight }: { edges: Found['edges']; weight: number }) {
   );
 }
 
-/** Who waits for somebody who waits himself: what is at the end of it holds up all before it. */
+function lockClasses(n: number): string {
+  return `${count(n)} lock class${n === 1 ? '' : 'es'}`;
+}
+
+/** Wait chains: the thread at the end holds up all others. */
 function Chains({ chains, weight }: { chains: readonly Chain[]; weight: number }) {
   if (chains.length === 0) return null;
   return (

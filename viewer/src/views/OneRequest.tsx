@@ -41,11 +41,7 @@ export function OneRequest({ store, causes }: { store: Store; causes: readonly s
       </h2>
       {trace !== '' && <p class="weak">Trace {trace}</p>}
       <Actions store={store} request={request} span={span} />
-      {work.length === 0 && (
-        <p class="weak">
-          No thread was looked at or sampled while it worked for this request: it was too short.
-        </p>
-      )}
+      {work.length === 0 && <p class="weak">No sample shows a thread working for this request.</p>}
       <ul class="over-threads">
         {spans.value.slice(0, SPANS_MAX).map((bar, i) => (
           <SpanRows key={i} store={store} bar={bar} whole={span} causes={causes} />
@@ -56,8 +52,8 @@ export function OneRequest({ store, causes }: { store: Store; causes: readonly s
       )}
       {spans.value.some(({ isTold }) => !isTold) && (
         <p class="weak">
-          Times with ~ were not told: such a bar is from the first to the last time that a thread
-          was seen at work for that span. Short ones that nobody saw are missing.
+          Times with ~ were not recorded: such a bar goes from the first to the last sample of that
+          span. Short spans without a sample are missing.
         </p>
       )}
       {seen.length > 0 && <CauseLegend causes={seen} />}
@@ -153,7 +149,7 @@ function ThreadRow(props: { store: Store; work: Work; whole: Span; causes: reado
   );
 }
 
-/** A part of a track: what is outside of the request is cut off. */
+/** A part of a track, cut to the request. */
 function Bar(props: { whole: Span; from: number; to: number; colour: string }) {
   const { whole, colour } = props;
   const length = whole.to - whole.from;

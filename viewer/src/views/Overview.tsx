@@ -1,4 +1,4 @@
-// What was recorded, what was found, which endpoints are slow and why, and the whole over time.
+// Recording, findings, slow endpoints with causes, and the full recording over time.
 import { useComputed, useSignal } from '@preact/signals';
 import { aboutCost, aboutProgram, aboutRecording, aboutSamples, type Row } from '../data/facts';
 import { type Finding, findingsOf } from '../data/findings';
@@ -58,7 +58,7 @@ export function Overview({ store }: { store: Store }) {
   );
 }
 
-/** Above all else: what follows is made of a part of the file. */
+/** First on the page: all other parts come from an incomplete file. */
 function NotWhole({ store }: { store: Store }) {
   const { title, unread } = store.profile.header;
   if (!unread) return null;
@@ -75,7 +75,7 @@ function Findings({ store }: { store: Store }) {
   return (
     <section aria-labelledby="findings">
       <h2 id="findings">Findings, most costly first</h2>
-      {findings.length === 0 && <p class="weak">No rule reports a fault in this recording.</p>}
+      {findings.length === 0 && <p class="weak">No rule detects a problem in this recording.</p>}
       <ol class="findings">
         {findings.slice(0, all.value ? findings.length : FINDINGS_FIRST).map((finding, i) => (
           <FindingItem key={i} store={store} finding={finding} />
@@ -442,7 +442,7 @@ function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
   );
 }
 
-/** The same by group of threads. */
+/** The same by thread group. */
 export function Groups({ store }: { store: Store }) {
   const { profile } = store;
   const causes = causesOf(profile);
@@ -459,8 +459,8 @@ export function Groups({ store }: { store: Store }) {
   const { first } = store.keys.value.groups('group');
   return (
     <section aria-labelledby="groups">
-      <h2 id="groups">What groups of threads did</h2>
-      <div class="wide" tabIndex={0} role="group" aria-label="Groups of threads">
+      <h2 id="groups">Activity of thread groups</h2>
+      <div class="wide" tabIndex={0} role="group" aria-label="Thread groups">
         <table class="rows groups">
           <thead>
             <tr>

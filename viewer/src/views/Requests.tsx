@@ -183,7 +183,7 @@ function EndpointLine(props: {
           <button
             type="button"
             class="quiet link"
-            title="A flame graph of what differs between its slow requests and its usual ones"
+            title="Flame graph of the differences between slow and typical requests"
             onClick={() => slowAgainstUsual(store, row.name)}
           >
             slow vs. typical
@@ -222,7 +222,7 @@ function Why(props: { store: Store; endpoint: string; causes: readonly string[] 
           Flame graph of its time
         </button>
         <button type="button" title="Key x" onClick={() => slowAgainstUsual(store, endpoint)}>
-          Slow against usual
+          Slow vs. typical
         </button>
         <button type="button" onClick={() => store.go('timeline')}>
           Timeline
@@ -269,7 +269,7 @@ function Slowest({ store, causes }: { store: Store; causes: readonly string[] })
                 </th>
               )}
               <th scope="col" class="bar-head">
-                What was seen of it
+                Sampled
               </th>
             </tr>
           </thead>

@@ -1,5 +1,4 @@
-// Safepoints: what the JVM stopped everything for, how long until all had stopped, and who came
-// last.
+// Safepoints: operations, times to reach them, and last threads.
 import { useComputed, useSignal } from '@preact/signals';
 import { count, duration, percent, plural } from '../data/format';
 import { payersOf, payingThreads } from '../data/payers';
@@ -27,7 +26,7 @@ export function Safepoints({ store }: { store: Store }) {
   if (stops.time.length === 0 && told.length === 0) {
     return (
       <div class="page" tabIndex={0}>
-        <p class="empty">No safepoint and no pause of all threads is in this recording.</p>
+        <p class="empty">This recording has no safepoints and no pauses.</p>
       </div>
     );
   }
@@ -41,8 +40,8 @@ export function Safepoints({ store }: { store: Store }) {
       <Operations store={store} />
       {stops.time.length > 0 && (
         <p class="weak">
-          {plural(sum(stops.count) - counted, 'safepoint')} read one by one from the JVM’s own
-          notes, {count(counted)} from its counters only.
+          {plural(sum(stops.count) - counted, 'safepoint')} individually recorded, {count(counted)}{' '}
+          only counted.
         </p>
       )}
       <Culprits store={store} />
@@ -178,7 +177,7 @@ function Payers({ store }: { store: Store }) {
   return (
     <Section id="payers" title="Requests affected">
       <RowTable
-        label="Requests that stood still"
+        label="Requests affected"
         name="payers"
         rows={rows.value}
         keyOf={({ endpoint }) => endpoint}
@@ -198,14 +197,14 @@ function Payers({ store }: { store: Store }) {
         ]}
       />
       <p class="weak">
-        The most that safepoints can have taken: what waited for something else meanwhile would have
-        waited anyhow.
+        Upper bound: a thread that waited for something else would have waited without the
+        safepoint, too.
       </p>
     </Section>
   );
 }
 
-/** Threads that were seen at safepoints, by group. */
+/** Threads affected, sampled at safepoints, by group. */
 function PayingThreads({ store }: { store: Store }) {
   const rows = useComputed(() => {
     const { poolOfThread } = store.keys.value;
@@ -215,9 +214,9 @@ function PayingThreads({ store }: { store: Store }) {
   const { first } = store.keys.value.groups('group');
   const nameOf = (key: number) => shortened(store.keys.value.methodName(first + key), NAME_MAX);
   return (
-    <Section id="paying-threads" title="Threads that were seen at safepoints">
+    <Section id="paying-threads" title="Threads affected, sampled at safepoints">
       <RowTable
-        label="Threads seen at safepoints"
+        label="Threads sampled at safepoints"
         name="paying-threads"
         rows={rows.value}
         keyOf={({ key }) => key}

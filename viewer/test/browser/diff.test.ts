@@ -24,7 +24,7 @@ describe('slow requests against usual ones', () => {
     const told = await bar(page);
     expect(told).toContain('POST /orders, slow vs. typical');
     expect(told).toMatch(/10 requests longer than p95 .* against 4\d requests around p50/);
-    expect(told).toContain('for one request');
+    expect(told).toContain('per request');
     const address = '#view=flame&endpoint=POST%20%2Forders&versus=slow';
     expect(await page.evaluate('location.hash')).toBe(address);
     const [all] = await framesOf(page, 0);
@@ -154,7 +154,7 @@ describe('the page of two recordings', () => {
     const [all, ...innermost] = await sidesOf('dwellFlame');
     expect([all![1], all![2]].map((share) => Math.round(share * 1e6))).toEqual([1e6, 1e6]);
     const sum = (at: 1 | 2) => innermost.reduce((sum, row) => sum + row[at], 0);
-    // What has no stack is no method's.
+    // Weight without a stack belongs to no method.
     for (const at of [1, 2] as const) expect(sum(at)).toBeCloseTo(1, 1);
     const [frame] = await framesOf(page, 1);
     await page.mouse.move(frame!.x, frame!.y);

@@ -32,7 +32,7 @@ export async function open(browser: Browser, name: string, look: Look = {}): Pro
     colorScheme: look.scheme ?? 'light',
     deviceScaleFactor: look.scale ?? 1,
   });
-  // Half a minute by itself, which a page of a million frames may need on a slow machine.
+  // The default is 30 s, which a page of a million frames may exceed on a slow machine.
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
   if (look.first) await page.addInitScript(look.first);
@@ -155,7 +155,7 @@ export async function shot(page: Page, name: string): Promise<void> {
 export async function violations(page: Page): Promise<string[]> {
   // Not as a script of the page: its policy would refuse it, as it should.
   if (!(await page.evaluate("'axe' in window"))) await page.evaluate(AXE);
-  // What is right need not be told, which takes longer than finding what is wrong.
+  // Reporting passed checks takes longer than finding violations.
   const run = "axe.run({ resultTypes: ['violations'] })";
   const results = (await page.evaluate(run)) as AxeResults;
   return results.violations

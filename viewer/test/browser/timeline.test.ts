@@ -104,7 +104,7 @@ describe('the timeline', () => {
       const { samples, longest, owner, look } = controller.store.profile.locks!;
       const i = owner.findIndex((owner, i) => owner > 0 && look[i] === 0);
       const [thread, time] = [samples.thread[i]!, samples.time[i]!];
-      // Ten times as long, so that the row has it in the middle, and nothing of it at its ends.
+      // Ten times as long, so that it is in the middle of the row and not at its ends.
       controller.set({ from: time - 4.5 * longest[i]!, to: time + 5.5 * longest[i]! });
       const lane = controller.lanes.value.findIndex(
         (lane) => lane.kind === 'thread' && lane.thread === thread,

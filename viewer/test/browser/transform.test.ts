@@ -31,7 +31,7 @@ describe('a frame', () => {
     await dialog.locator('table[aria-label="Callees"] button').first().click();
     const callee = await dialog.locator('.frame-name').innerText();
     expect(callee).not.toBe(name);
-    await dialog.locator('button:has-text("Graph of what it calls")').click();
+    await dialog.locator('button:has-text("Graph of its callees")').click();
     await ready(page);
     expect(await labels(page, 1)).toEqual([callee]);
     expect(await hash(page)).toBe(`#view=flame&stacks=[["focus","${callee}"]]`);

@@ -334,7 +334,7 @@ describe('requests', () => {
 });
 
 describe('locks and safepoints', () => {
-  it('name who waits for whom, and lead to the stacks of the owners', async () => {
+  it('name waiters and holders, and lead to the stacks of the holders', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=locks' });
     const row = await page.innerText('table.locks tbody tr:first-child');
     expect(row).toContain('com.example.shop.Stock');
@@ -353,7 +353,7 @@ describe('locks and safepoints', () => {
     expect(await rows.count()).toBe(1);
     expect(await rows.first().innerText()).toMatch(/Stock\s.*http-exec-#.*Stock\.reserve/s);
     expect(await page.innerText('section[aria-labelledby=held]')).toMatch(
-      /8\.9\s%\sit is not known/,
+      /holder\sunknown\sfor\s8\.9\s%/,
     );
     await rows.locator('button').click();
     expect(await rows.getAttribute('aria-current')).toBe('true');
@@ -402,14 +402,14 @@ describe('locks and safepoints', () => {
     await close();
   });
 
-  it('tell what everything stopped for, and who came last', async () => {
+  it('list operations and last threads', async () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=safepoints' });
     expect(await page.innerText('table.operations')).toContain('G1CollectForAllocation');
     expect(await page.innerText('table.culprits')).toContain('http-exec-2');
     const remedy = await page.innerText('.stops-view .beside');
     expect(remedy).toContain('-XX:+UseCountedLoopSafepoints');
     expect(await page.innerText('table.payers')).toContain('GET /');
-    expect(await page.innerText('.stops-view')).toContain('from the JVM’s own notes');
+    expect(await page.innerText('.stops-view')).toContain('individually recorded');
     await page.click('button:has-text("Flame graph of late threads")');
     await ready(page);
     const frames = (await framesOf(page, 1)).map((place) => place.label);
@@ -420,14 +420,13 @@ describe('locks and safepoints', () => {
 });
 
 describe('a file that is cut off', () => {
-  it('is told above all else, and beside the other file', async () => {
-    const told = 'is cut off: 1 chunk is not whole, 12,345 bytes are missing';
+  it('is reported first, and next to the other file', async () => {
+    const told = 'is cut off: 1 chunk is incomplete, 12,345 bytes are missing';
     const { page, close } = await open(browser, 'hostile.html', { fragment: '#view=overview' });
     const first = page.locator('.overview > :first-child');
     expect(await first.getAttribute('role')).toBe('note');
     expect(await first.innerText()).toContain(told);
-    // An endpoint without a name is one of the hostile ones; what is asked is whether the note is
-    // well.
+    // An endpoint without a name is one of the hostile ones. Only the note is checked.
     expect((await violations(page)).filter((it) => it.includes('unread'))).toEqual([]);
     await shot(page, 'cut-off');
     await close();

@@ -5,8 +5,8 @@ import type { Profile } from '../../src/data/profile';
 import { ALL, entriesOf, recordingOf } from './art';
 
 /**
- * Two that have survived, of the first and the last third, and one that nobody has looked at.
- * Objects are followed from `fromNs` on.
+ * Two survivors, of the first and the last third, and one object not yet seen by a GC. Objects are
+ * followed from `fromNs` on.
  */
 function profile(fromNs = 0): Profile {
   const alive = {

@@ -139,7 +139,7 @@ export const ALL: WallFilter = {
   request: 0,
 };
 
-/** Entries of a table of objects or waits, each one sample; what is not given is 0. */
+/** Entries of a table of objects or waits, each one sample; missing values are 0. */
 export function entriesOf(given: {
   time: number[];
   node: number[];

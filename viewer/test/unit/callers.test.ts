@@ -53,7 +53,7 @@ interface Both {
   samples: number[];
 }
 
-/** What each path of callers is on both sides, by going through every sample. */
+/** Sums of each path of callers on both sides, from every sample. */
 function byPath(profile: Profile, keys: Keys, sides: Sides): Map<string, Both> {
   const found = new Map<string, Both>();
   const { samples, nodes } = profile;
@@ -183,7 +183,7 @@ describe('chance in a tree that grows', () => {
     return profile;
   }
 
-  it('is told of the nodes that are there, whatever order they came in', () => {
+  it('depends on the present nodes, in any order', () => {
     const profile = changed();
     const { tree, diff, sides } = callersOf(profile);
     let seen = 0;

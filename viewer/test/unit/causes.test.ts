@@ -38,7 +38,7 @@ function check(tree: FrameTree, sums: Map<string, number[]>): void {
         .map((at) => tree.key(at))
         .join(' ');
       const of = sums.get(name)!;
-      // Of causes that have as much as another, either may be told.
+      // Either of two equal causes may be shown.
       expect(of[tree.cause!(child)], name).toBeCloseTo(Math.max(...of), 3);
       seen++;
       visit(child);

@@ -1,4 +1,4 @@
-// Colours can be read and told apart, by everybody.
+// Colours are readable and distinguishable, with any colour vision.
 import { describe, expect, it } from 'vitest';
 import { coloursOf, contrast, type Paint, type Theme } from '../../src/flame/colours';
 import { distance, SIGHTS } from './sights';
@@ -22,7 +22,7 @@ describe.each<Theme>(['light', 'dark'])('colours of the %s theme', (theme) => {
     const fills = colours.kinds.map((paint) => paint.fill);
     for (let i = 0; i < fills.length; i++) {
       for (let j = 0; j < i; j++) {
-        // About four times what can just be told apart side by side.
+        // About four times the smallest visible difference of adjacent colours.
         expect(distance(fills[i]!, fills[j]!, sight), `${fills[i]} ${fills[j]}`).toBeGreaterThan(
           0.08,
         );

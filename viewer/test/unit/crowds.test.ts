@@ -1,5 +1,4 @@
-// Crowded lanes of the timeline: what is found by searching or summed up in bins is what going through
-// all of it one by one gives.
+// Crowded lanes of the timeline: searches and sums of bins give the same as a loop over all steps.
 import { describe, expect, it } from 'vitest';
 import type { Span } from '../../src/data/profile';
 import { emptyStrip, spread } from '../../src/data/wall';
@@ -118,7 +117,7 @@ describe('bars of requests', () => {
   });
 });
 
-/** What has most of each pixel by the parts of all steps; -1 where two have about the same. */
+/** The main cause of each pixel by the parts of all steps; -1 if two are about equal. */
 function mostOf(track: Track, span: Span, pixels: number): number[] {
   const each = (span.to - span.from) / pixels;
   return Array.from({ length: pixels }, (_, x) => {
@@ -142,7 +141,7 @@ function crowded(seed: number, steps: number): { levels: Levels; track: Track } 
   for (let i = 0; i < steps; i++) {
     const cause = ['park', 'socket', 'sleep'][random(3)]!;
     looks.push({ thread: 0, time, cause, weight: 20 + random(60) });
-    // Now and then nobody looked for a while.
+    // Sometimes there is no sample for a while.
     time += random(500) === 0 ? 5000 : 20 + random(100);
   }
   const profile = wallProfile({ threads: ['a'], looks, durationNs: 8192 * Math.ceil(time / 8192) });

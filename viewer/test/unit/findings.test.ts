@@ -37,7 +37,7 @@ describe('findings', () => {
   it('have what they cost, and a bar where that can be compared', () => {
     expect(findingOf({ cost: '27.0 s', bar: 0.5 })).toMatchObject({ cost: '27.0 s', bar: 0.5 });
     expect(findingOf({ cost: '69.0 %', bar: null })).toMatchObject({ cost: '69.0 %', bar: null });
-    // Whoever wrote the page may have put anything in.
+    // Data in the page is not trusted.
     expect(findingOf({ cost: 'a\u202eb', bar: 7 })).toMatchObject({ bar: 1 });
     expect(findingOf({ cost: 'a\u202eb' }).cost).not.toContain('\u202e');
   });
@@ -53,7 +53,7 @@ describe('findings', () => {
     expect([view, change.measure!.time, seek]).toEqual(['flame', 'locks', 'a.Lock']);
   });
 
-  it('about a class lead to those who allocated it', () => {
+  it('about a class lead to its allocating code', () => {
     const focus = { sort: 'class' as const, name: 'a.Leak' };
     const { view, change, seek } = findingOf({ measure: 'live', focus });
     expect([view, change.reversed, change.measure!.time, seek]).toEqual([
@@ -64,7 +64,7 @@ describe('findings', () => {
     ]);
   });
 
-  it('name the group of threads as the page does', () => {
+  it('name the thread group as the page does', () => {
     expect(findingOf({ threads: 'http-*-exec-*' }).change.threads).toEqual({
       kind: 'pool',
       pool: 'http-#-exec-#',

@@ -49,7 +49,7 @@ describe('classes', () => {
     expect(shares[kinds.indexOf('class')]).toBe(0);
   });
 
-  it('without a stack are nobody’s', () => {
+  it('without a stack belong to no kind of code', () => {
     const cpu = profileOf('byte[][other]');
     const samples = entriesOf({ time: [1], node: [1], weight: [5] });
     const allocations = { samples, class: Uint32Array.of(0), objects: Float64Array.of(1) };

@@ -48,7 +48,7 @@ describe('time in locks', () => {
     expect(measured({ ...profile(), locks: null }, wanted).samples.node.length).toBe(0);
   });
 
-  it('has rows by class, the most time first, with who had the locks', () => {
+  it('has rows by class, the most time first, with holders', () => {
     const rows = lockRows(profile(), ALL);
     expect(rows.map(({ name, ns, waits, longest }) => [name, ns, waits, longest])).toEqual([
       [0, 3e6, 3, 2e6],
@@ -58,7 +58,7 @@ describe('time in locks', () => {
       [0, 2e6],
       [-1, 0],
     ]);
-    // What is told exactly adds nothing.
+    // Exact values have no error.
     expect(rows[0]!.error).toBeCloseTo(5e5, -2);
     expect(rows[1]!.error).toBeCloseTo(5e5);
     const one = lockRows(profile(), { ...ALL, endpoint: 'GET /a' });

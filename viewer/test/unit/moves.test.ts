@@ -90,7 +90,7 @@ describe('work in slices', () => {
     expect(await inSlices(work(1000), new AbortController().signal)).toBe('done');
   });
 
-  it('lets others run in between, and stops when nobody wants it any more', async () => {
+  it('yields between slices, and stops when it is cancelled', async () => {
     const abort = new AbortController();
     function* endless(): Generator<void, string> {
       for (;;) yield;

@@ -1,4 +1,4 @@
-// Who pays for safepoints.
+// Requests and threads affected by safepoints.
 
 import { describe, expect, it } from 'vitest';
 import { payersOf, payingThreads } from '../../src/data/payers';

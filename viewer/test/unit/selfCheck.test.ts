@@ -22,7 +22,7 @@ describe('the self-check', () => {
       text: '0.98',
       isOff: false,
       mark: '',
-      title: 'Wall time seen in the whole recording: 0.98 ± 0.03 of the latencies',
+      title: 'Sampled wall time in the full recording: 0.98 ± 0.03 of the latencies',
     });
     expect(shownOf(all, null)?.text).toBe('1.00');
     expect(shownOf(all, 'GET /b')).toBe(null);

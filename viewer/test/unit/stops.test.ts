@@ -15,11 +15,11 @@ describe('the last one of a safepoint', () => {
     last: Uint8Array.of(0, 1, 1, 0),
   };
 
-  it('is who came last, and not who held the others up longest', () => {
+  it('is the last one, not the one with the longest delay', () => {
     expect(lastFor({ ...all, late }, 1)).toBe(2);
   });
 
-  it('is nobody where that is not known', () => {
+  it('is absent if it is unknown', () => {
     expect(lastFor({ ...all, late }, 2)).toBeUndefined();
     expect(lastFor({ ...all, late }, 3)).toBeUndefined();
   });

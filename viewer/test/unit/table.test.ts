@@ -76,7 +76,7 @@ describe('the table', () => {
     const named = Object.assign(Object.create(names), {
       text: (id: number) => texts[id - first] ?? names.text(id),
     });
-    // x.X is not told; a.A is in the first jar, a.B in the second.
+    // x.X is unknown; a.A is in the first jar, a.B in the second.
     const jar = new Map([
       ['a.A', first + 1],
       ['a.B', first + 2],
@@ -156,7 +156,7 @@ describe('the table', () => {
     const share = 2000 / 2030;
     const variance = (1 - share) ** 2 * (4000 + 1350) + share ** 2 * (900 + 1350);
     expect(shareError(2000, 4000, all)).toBeCloseTo(Math.sqrt(variance) / 2030, 12);
-    // What is known in between the looks has no squares, and is as heavy as it was.
+    // Time between the looks has no squares, and keeps its weight.
     samples.choices.set([1_000_000_000, 1]);
     const known = wholeOf(profile, threads);
     expect(known.squares).toBeCloseTo(900.004, 6);

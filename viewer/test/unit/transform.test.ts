@@ -72,7 +72,7 @@ describe('stacks', () => {
       'a.A.m': 2,
       'j.J.run c.C.y': 8,
     });
-    // What nobody calls is merged into the whole: no time is lost.
+    // A method without callers is merged into the root: no time is lost.
     expect(after({ kind: 'merge', name: 'a.A.m' })).toMatchObject({ 'c.C.y': 4 });
     expect(after({ kind: 'merge-package', name: 'a' }, { kind: 'merge', name: 'c.C.y' })).toEqual({
       'b.B.x': 1,

@@ -85,7 +85,7 @@ export function treeByPath(tree: FrameTree, keys: Keys): Map<string, number> {
   return sums;
 }
 
-/** What must hold for the places of every tree; returns what does not. */
+/** Checks the places of a tree, and returns violations. */
 export function wrongPlaces(tree: FrameTree): string[] {
   const wrong: string[] = [];
   tree.levels.forEach((level, depth) => {

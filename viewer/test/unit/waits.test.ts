@@ -1,4 +1,4 @@
-// Waits for monitors on lanes: what is found by searching is what going through all of them finds.
+// Waits for monitors on lanes: a search finds the same as a loop over all of them.
 import { describe, expect, it } from 'vitest';
 import { monitorWaits } from '../../src/data/locked';
 import type { Profile } from '../../src/data/profile';
@@ -77,7 +77,7 @@ describe('waits for monitors', () => {
     expect(waitAt(track, 361, 10)).toBe(-1);
   });
 
-  it('are told with the class, the time and who had the monitor, at the stack that waited', () => {
+  it('have class, time, holder and the waiting stack', () => {
     const chosen = { thread: 0, ref: 0, wait: 1, at: 150 };
     const step = stepOf(profile, chosen);
     expect([step.what, step.cause, step.time, step.duration]).toEqual([

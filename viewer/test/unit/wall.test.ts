@@ -58,7 +58,7 @@ describe('wall time', () => {
     expect(split({ during: during as never })).toEqual([0, 150, 0, 150]);
   });
 
-  it('is told without idle time, and how much that is', () => {
+  it('excludes idle time, and has its sum', () => {
     const looks = [
       { thread: 0, time: 0, weight: 300, cause: 'socket' },
       { thread: 0, time: 500, weight: 100, cause: 'idle-pool' },
@@ -75,7 +75,7 @@ describe('wall time', () => {
     expect(idleOf(profile, all)).toEqual(expected);
     const first = { ...busy, threads: Uint8Array.of(1, 0, 1) };
     expect(idleOf(profile, first)).toEqual({ weight: 100, all: 400, threads: 1, allThreads: 1 });
-    // A part of the time in which nobody was idle, and a recording in which nobody ever was.
+    // A range without idle time, and a recording without idle time.
     expect(idleOf(profile, { ...busy, threads: Uint8Array.of(0, 0, 1) })).toBe(null);
     expect(idleOf(shop(), busy)).toBe(null);
   });
@@ -83,7 +83,7 @@ describe('wall time', () => {
   it('over time adds up to the same', () => {
     const profile = shop();
     const strip = wallStrip(profile, everything(profile), 10);
-    // What sticks out of the recording is cut: the sleep by half a look on both sides.
+    // Samples are cut at the ends of the recording: the sleep loses half a look on both sides.
     const looks = [50, 300, 100, 0];
     for (let cause = 0; cause < 3; cause++) {
       expect(sum(strip.values[cause]!)).toBeCloseTo(looks[cause]!, 6);
@@ -135,7 +135,7 @@ describe('requests', () => {
 });
 
 describe('locks', () => {
-  it('are told with those who wait and those who have them', () => {
+  it('have waiters and holders', () => {
     const profile = shop();
     const { locks, edges, weight } = locksOf(profile, everything(profile), false);
     expect(locks.map(({ name, weight }) => [name, weight])).toEqual([['app.Lock', 300]]);
@@ -188,11 +188,11 @@ describe('chains of locks', () => {
     return seen.map(({ groups, locks, end, weight }) => [groups.join(), locks.join(), end, weight]);
   };
 
-  it('lead to the one who holds up all others, and to what that one does', () => {
+  it('lead to the thread that holds up all others', () => {
     expect(chains(looks)).toEqual([['web-#,cache-#,disk', 'app.A,app.B', 'file', 100]]);
   });
 
-  it('end where nobody was seen, and where they come back to themselves', () => {
+  it('end without a sample, and in a cycle', () => {
     expect(chains(looks.slice(0, 2))).toEqual([['web-#,cache-#,disk', 'app.A,app.B', '', 100]]);
     expect(chains([looks[0]!, { ...looks[1]!, owner: 0 }])).toEqual([]);
     expect(chains([looks[0]!, { ...looks[1]!, time: 900e6 }])).toEqual([]);
@@ -208,7 +208,7 @@ describe('a stack', () => {
     libc.so.futex[native]       -`);
   const [java, native] = profile.samples.node;
 
-  it('is told by the innermost frame of the program', () => {
+  it('is named after the innermost frame of the program', () => {
     expect(shortName(profile, placeOf(profile, java!))).toBe('Shop.buy');
     expect(shortName(profile, placeOf(profile, native!))).toBe('libc.so.read');
     expect(shortName(profile, 0)).toBe('(no stack)');

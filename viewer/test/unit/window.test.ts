@@ -1,4 +1,4 @@
-// The rule that all views by time share: what adjacent parts of the time have is what all has.
+// The rule of all views by time: adjacent parts of the time add up to the whole.
 import { describe, expect, it } from 'vitest';
 import { classRows } from '../../src/data/allocations';
 import { heldRows } from '../../src/data/held';

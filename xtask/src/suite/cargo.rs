@@ -74,7 +74,7 @@ pub const BUILD: [&str; 5] = ["test", "--locked", "--workspace", "--no-run", "--
 /// standard error.
 ///
 /// # Errors
-/// What does not compile, and a build without a single program.
+/// If the code does not compile, or a build has no test program.
 pub fn build(root: &Path, variables: &[(&str, String)]) -> Result<Vec<Program>> {
     let mut cargo = Command::new("cargo");
     cargo
@@ -98,7 +98,7 @@ pub fn build(root: &Path, variables: &[(&str, String)]) -> Result<Vec<Program>> 
 /// The tests of a program.
 ///
 /// # Errors
-/// A program that cannot say what it has.
+/// If a program cannot list its tests.
 pub fn cases(program: &Program) -> Result<Vec<Case>> {
     let mut command = Command::new(&program.path);
     command

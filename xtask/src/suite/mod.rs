@@ -1,4 +1,4 @@
-//! `test`: every test of the repository, each by the rules of its kind. What `./test` runs.
+//! `test`: all tests of the repository, by the rules of their kinds. `./test` runs it.
 //!
 //! Tests are *exact*, *never* or *measured*. One failure of an exact or never test is red. Measured
 //! tests run alone on the machine. A failure is repeated once, at the end, and a pass then is

@@ -12,9 +12,9 @@ const USAGE: &str = "usage: ./test [--all] [--only TEXT]... [--list]
 pub struct Options {
     /// Everything, however long it takes.
     pub all: bool,
-    /// Nothing but what has one of these in its name, if there are any.
+    /// Run only tests with one of these texts in their names; empty: all.
     pub only: Vec<String>,
-    /// Only says what there is.
+    /// List the tests and exit.
     pub list: bool,
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub enum End {
     /// With an exit code; true for 0.
     Exit(bool),
-    /// It was killed after so long.
+    /// It was killed after this time.
     TimedOut(Duration),
 }
 

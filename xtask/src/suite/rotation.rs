@@ -143,9 +143,9 @@ const GROUPS: &[&[&str]] = &[
         "jfr/jmc: mission_control_reads_chunks_with_different_clocks",
     ],
     &[
-        "signal/interrupted_timer: calls_notice_nothing_of_timers",
-        "signal/interrupted_perf_user: calls_notice_nothing_of_perf_events_of_user_mode",
-        "signal/interrupted_perf: calls_notice_of_perf_events_what_the_limits_say",
+        "signal/interrupted_timer: timers_interrupt_no_call",
+        "signal/interrupted_perf_user: user_mode_perf_events_interrupt_no_call",
+        "signal/interrupted_perf: perf_events_interrupt_calls_within_limits",
     ],
     &[
         "signal/anywhere_timer: a_thread_may_be_anywhere_when_a_timer_signals",

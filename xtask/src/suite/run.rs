@@ -117,7 +117,7 @@ impl Suite {
         Ok(account.is_green())
     }
 
-    /// Leaves to another run what has not its turn, unless tests are asked for by name.
+    /// Leaves tests without a turn to another run, unless tests are selected by name.
     fn leave_out(&self, cases: &mut Vec<Case>) -> Result<()> {
         if self.options.all || !self.options.only.is_empty() {
             return Ok(());
@@ -157,8 +157,8 @@ impl Suite {
         Ok(cases)
     }
 
-    /// Checks of the sources and builds, two at a time where they do not share what they build, and
-    /// the Rust tests that are there then.
+    /// Runs checks of the sources and builds, two at a time if they share no output, and returns
+    /// the Rust tests.
     fn prepare(&self, account: &mut Account) -> Result<Vec<Case>> {
         if self.options.list {
             return self.find();
@@ -218,7 +218,7 @@ impl Suite {
         }
     }
 
-    /// Runs tests and parts, so many at a time.
+    /// Runs tests and parts, `workers` at a time.
     fn run_jobs(&self, what: &str, jobs: &[Job<'_>], workers: usize, account: &mut Account) {
         if jobs.is_empty() {
             return;
@@ -432,8 +432,7 @@ fn keep_files(from: &Path, to: &Path) {
     let _ = Command::new("cp").arg("-r").arg(from).arg(to).output();
 }
 
-/// The number of commits up to the one that is checked out, by which what cannot all be tried each
-/// time is tried in turn.
+/// Number of commits up to the present one. It selects the tests whose turn it is.
 fn commits(root: &Path) -> u64 {
     let mut git = Command::new("git");
     let output = git.current_dir(root).args(["rev-list", "--count", "HEAD"]);

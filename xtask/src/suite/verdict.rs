@@ -10,11 +10,11 @@ pub const UNSTABLE_MAX: usize = 2;
 /// The outcome of one run of a test or a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is well; so many tests, of which parts have more than one.
+    /// Passed; the number of tests, of which parts have more than one.
     Passed(usize),
     /// It could not be tried, and said why.
     Skipped(String),
-    /// So many failed, and others passed.
+    /// Some tests failed.
     Failed {
         /// Those that failed; at least one.
         failed: usize,
@@ -25,7 +25,7 @@ pub enum Outcome {
     },
 }
 
-/// A test or a part with what came of it.
+/// A test or a part with its result.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// As people call it: `e2e/wall: measured_sums`, `lints`.
@@ -177,7 +177,7 @@ impl Account {
             let _ = writeln!(text, "more than {UNSTABLE_MAX} are unstable: not green");
         }
         let sums = self.sums();
-        // One that is unstable once too often fails the run, and the last line must say so.
+        // Too many unstable tests fail the run, and the last line must report that.
         let excess = sums.unstable.saturating_sub(UNSTABLE_MAX);
         let _ = writeln!(
             text,
@@ -211,8 +211,8 @@ fn tell_failure(text: &mut String, what: &str, ran: &Ran) {
     }
 }
 
-/// An output without what only a terminal understands; the middle of one that no one would read
-/// through is in `target/test.log` only.
+/// An output without terminal control characters. The middle of a long one is only in
+/// `target/test.log`.
 fn shortened(output: &str) -> String {
     const PART: usize = 60_000;
     let plain = without_escapes(output);
@@ -222,7 +222,7 @@ fn shortened(output: &str) -> String {
     let head = plain.floor_char_boundary(PART);
     let tail = plain.ceil_char_boundary(plain.len() - PART);
     format!(
-        "{}\n... {} bytes left out; all of it is in target/test.log ...\n{}",
+        "{}\n... {} bytes left out; the complete output is in target/test.log ...\n{}",
         &plain[..head],
         tail - head,
         &plain[tail..]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The document with the list, and the heading above it.
 const GLOSSARY: &str = "docs/glossary.md";
 const HEADING: &str = "## Files of one name";
-/// Names that say where a file stands, not what it is about.
+/// Names that describe a file's place, not its subject.
 const PLACES: [&str; 5] = ["lib", "main", "mod", "tests", "index"];
 /// Endings of names of files that test the one without it.
 const TESTS: [&str; 2] = ["_tests", ".test"];

@@ -146,7 +146,7 @@ pub fn graph(files: &[(String, String)]) -> Graph {
     graph
 }
 
-/// The code of a file on one line, without what is for tests alone.
+/// The code of a file on one line, without tests.
 fn code_of(content: &str) -> String {
     let code = lexer::split(content).code.join(" ");
     let mut kept = String::new();

@@ -25,8 +25,8 @@ pub fn check(path: &str, content: &str, violations: &mut Vec<Violation>) {
     }
 }
 
-/// Whether a line is longer than it need be: a table's row, a heading and what has no space outside
-/// of backticks, such as a link or a command, cannot be wrapped.
+/// Whether a line is too long. Rows of tables, headings and text without spaces outside of
+/// backticks, such as a link or a command, cannot be wrapped.
 fn is_too_long(text: &str) -> bool {
     let trimmed = text.trim();
     let of_list = trimmed.strip_prefix(['-', '*', '>']).map(str::trim_start);

@@ -15,7 +15,7 @@ const EXCEPTIONS: &[Exception] = &[Exception {
     _reason: "it only declares the functions of a runtime; their callers are tested",
 }];
 
-/// Removes what is excepted; reports exceptions whose file is gone or keeps the rule by now.
+/// Removes waived violations. Reports exceptions whose file is absent or keeps the rule.
 pub fn apply(violations: &mut Vec<Violation>, paths: &[String]) {
     let mut unneeded = Vec::new();
     for exception in EXCEPTIONS {

@@ -1,15 +1,14 @@
-//! Objects that the JVM's sampler chooses while they are allocated (JEP 331): JVMTI's
+//! Objects that the JVM's sampler chooses when they are allocated (JEP 331): JVMTI's
 //! `SampledObjectAlloc`, from 11 on.
 //!
-//! The sampler puts a point into each thread's stream of allocated bytes, in a distance that is
-//! drawn anew, exponentially around the interval, once an object has met it
-//! (src/hotspot/share/runtime/threadHeapSampler.cpp). So what an object stands for follows from its
-//! size and the interval alone. The JVM only counts while somebody listens, and a thread keeps the
-//! distance that was drawn for it last: its first object of a recording was met by a point of
-//! another interval, where that has changed ([`DRAWN`]).
+//! The sampler puts points into each thread's stream of allocated bytes. After each point it draws
+//! the distance to the next one, exponentially distributed with the interval as its mean
+//! (src/hotspot/share/runtime/threadHeapSampler.cpp). So size and interval alone give an object's
+//! weight. The JVM only counts bytes while an agent listens, and a thread keeps its last distance.
+//! So its first object in a recording may have been chosen by another interval ([`DRAWN`]).
 //!
-//! All of this has an environment of its own, which is given back when a recording ends: until the
-//! next one the JVM does nothing for it.
+//! The sampler has its own JVMTI environment, which is disposed of when a recording ends. Until the
+//! next recording the JVM has no overhead.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -27,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// An object that the sampler has chosen, as its callback tells it.
+/// An object that the sampler has chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
     /// An environment to ask about its class.
@@ -44,25 +43,24 @@ pub struct Chosen {
     pub interval: u64,
 }
 
-/// What is called for each object, on the allocating thread, which may be any of the program's.
-pub type Told = fn(&Chosen);
+/// Callback for each object, on the allocating thread, which may be any of the program's.
+pub type OnSample = fn(&Chosen);
 
-/// Who is told.
-static TOLD: OnceLock<Told> = OnceLock::new();
+/// The callback. It is set once in a process.
+static ON_SAMPLE: OnceLock<OnSample> = OnceLock::new();
 /// The environment of the recording that runs, if allocations are sampled.
 static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
 /// The sampler's interval, in bytes.
 static INTERVAL: AtomicU64 = AtomicU64::new(SAMPLING_INTERVAL as u64);
-/// Callbacks that failed: an error of ours, told once.
+/// Callbacks that failed, which is a bug of ours. Only the first is reported.
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The interval that the distance to this thread's next point was drawn by; 0: that which the
-    /// JVM has while it is not told another one.
+    /// The interval by which this thread's next distance was drawn. 0: the JVM's default interval.
     static DRAWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What a recording needs to sample allocations. Gives all of it back where it is not begun.
+/// The JVM's sampler for a recording. Disposed of if it is never begun.
 pub struct Sampling {
     jvmti: Jvmti,
     interval: u64,
@@ -70,8 +68,8 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Gets what is needed of the JVM, for samples `interval` bytes apart in the mean, as the
-    /// option `asked` wants it. The first `told` of a process is told of all.
+    /// Requests the sampler, for samples with a mean distance of `interval` bytes. `asked` is the
+    /// option, for messages. The first `on_sample` of a process gets all objects.
     ///
     /// # Errors
     /// One line for the user, if this JVM has no such sampler or another agent has it.
@@ -79,9 +77,9 @@ impl Sampling {
         java_vm: JavaVm,
         asked: &str,
         interval: u64,
-        told: Told,
+        on_sample: OnSample,
     ) -> Result<Sampling, String> {
-        let _ = TOLD.set(told);
+        let _ = ON_SAMPLE.set(on_sample);
         // SAFETY: the VM calls us, so it is alive.
         let env = unsafe { java_vm.get_env(VERSION_11) };
         let jvmti = Jvmti(env.ok_or_else(|| {
@@ -98,8 +96,8 @@ impl Sampling {
         unsafe {
             jvmti.add_sampled_allocations().map_err(|e| {
                 format!(
-                    "{asked}: the JVM gives its sampler of allocations to nobody else \
-                     while another agent has it (JVMTI error {}); end that one, or leave it out",
+                    "{asked}: another agent uses the JVM's allocation sampler (JVMTI error {}); \
+                     end that agent, or leave the option out",
                     e.0
                 )
             })?;
@@ -113,13 +111,13 @@ impl Sampling {
         Ok(sampling)
     }
 
-    /// Lets the JVM tell what is allocated, until [`end`].
+    /// Lets the JVM report allocations until [`end`].
     pub fn begin(mut self) {
         INTERVAL.store(self.interval, Ordering::Relaxed);
         // SAFETY: the environment has the capability and the callback.
         if let Err(error) = unsafe { self.jvmti.enable(Event::SampledObjectAlloc, true) } {
             let why = error.0;
-            eprintln!("dwell: no allocations are recorded: the JVM tells none (JVMTI error {why})");
+            eprintln!("dwell: no allocations are recorded (JVMTI error {why})");
         }
         self.begun = true;
         let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,8 +125,8 @@ impl Sampling {
     }
 }
 
-/// Objects are chosen around this interval from now on, in bytes, by each thread when it has met
-/// its next point. Nothing happens where none are.
+/// Sets the sampling interval in bytes. Each thread uses it after its next point. Has no effect
+/// while no objects are sampled.
 ///
 /// # Errors
 /// One line for the user: the JVM refuses it, and the interval stays.
@@ -137,17 +135,18 @@ pub fn set_interval(bytes: u64) -> Result<(), String> {
     let Some(jvmti) = *environment else {
         return Ok(());
     };
-    // SAFETY: the environment is given back only by who takes it out of its place, which is locked.
+    // SAFETY: an environment is only disposed of after it was taken out of its place, which is
+    // locked.
     unsafe { jvmti.set_sampling_interval(i32::try_from(bytes).unwrap_or(i32::MAX)) }
         .map_err(|e| format!("alloc={bytes}: the JVM refuses it (JVMTI error {})", e.0))?;
     INTERVAL.store(bytes, Ordering::Relaxed);
     Ok(())
 }
 
-/// The same in a callback, whose thread has drawn its next point before, by the old interval:
-/// HotSpot tells of an object when the scope of its allocation ends (`MemAllocator::Allocation` in
-/// src/hotspot/share/gc/shared/memAllocator.cpp). False: it stays, as the JVM refuses it or the
-/// sampler is being given back.
+/// The same in a callback. Its thread has already drawn its next point, with the old interval:
+/// HotSpot reports an object when the scope of its allocation ends (`MemAllocator::Allocation` in
+/// src/hotspot/share/gc/shared/memAllocator.cpp). False: the interval stays, because the JVM
+/// refuses it or the sampler is being disposed of.
 pub fn adapt(bytes: u64) -> bool {
     let Ok(environment) = ENVIRONMENT.try_lock() else {
         return false;
@@ -171,19 +170,19 @@ impl Drop for Sampling {
     }
 }
 
-/// The recording is over: the JVM samples no allocations for us any more. A callback may still be
-/// at work; it uses nothing that is given back.
+/// Ends sampling with the recording. A callback may still run, but uses nothing that is disposed of
+/// here.
 pub fn end() {
     let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(jvmti) = environment.take() {
-        // SAFETY: the environment is disposed of below, and by nobody else.
+        // SAFETY: the environment is disposed of below, and nowhere else.
         let _ = unsafe { jvmti.enable(Event::SampledObjectAlloc, false) };
         give_back(jvmti);
         INTERVAL.store(SAMPLING_INTERVAL as u64, Ordering::Relaxed);
     }
 }
 
-/// Gives an environment back, and leaves the sampler as it was.
+/// Disposes of an environment, and resets the sampler's interval.
 fn give_back(jvmti: Jvmti) {
     // SAFETY: the caller has taken the environment from where others could find it, and the VM is
     // alive: a command is carried out. The callback's own use of its environment is over by then,
@@ -210,15 +209,15 @@ unsafe extern "C" fn on_allocation(
     size: i64,
 ) {
     let work = || {
-        // The next point was drawn just before this, whatever becomes of the sample.
+        // The thread drew its next point just before this, even if the sample is dropped.
         let interval = INTERVAL.load(Ordering::Relaxed);
         let drawn = DRAWN.try_with(|drawn| drawn.replace(interval)).unwrap_or(0);
         let drawn = match drawn {
             0 => SAMPLING_INTERVAL as u64,
             drawn => drawn,
         };
-        if let Some(told) = TOLD.get() {
-            told(&Chosen {
+        if let Some(on_sample) = ON_SAMPLE.get() {
+            on_sample(&Chosen {
                 jvmti,
                 env,
                 object,
@@ -230,11 +229,11 @@ unsafe extern "C" fn on_allocation(
     };
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0
     {
-        eprintln!("dwell: internal error in a sample of allocations; the JVM goes on without it");
+        eprintln!("dwell: internal error in a sample of allocations; the JVM continues");
     }
 }
 
-/// The number of an object's class. Nothing of ours is locked while the JVM is asked.
+/// The number of an object's class. Holds no lock of ours while it asks the JVM.
 pub fn number_of(classes: &Classes, jvmti: Jvmti, class: Object) -> u32 {
     // SAFETY: a callback's reference to a class, in the live phase; the text is used before it is
     // given back.
@@ -249,7 +248,7 @@ pub fn number_of(classes: &Classes, jvmti: Jvmti, class: Object) -> u32 {
     }
 }
 
-/// What files call a class with this signature: `java/lang/String`, but `[B` and
+/// The class name in files for this signature: `java/lang/String`, but `[B` and
 /// `[Ljava/lang/String;`.
 fn name(signature: &str) -> String {
     let inner = signature
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_called_as_in_files() {
+    fn class_signature_gives_the_name_in_files() {
         for (signature, expected) in [
             ("Ljava/lang/String;", "java/lang/String"),
             ("[B", "[B"),

@@ -1,6 +1,6 @@
-//! The native methods of the Java API, and how its classes are found: those that are loaded already
-//! when the agent comes are connected by [`connect`], later ones find the functions by name, as
-//! HotSpot looks for them in the libraries of agents, too.
+//! The native methods of the Java API. Classes of the API that are loaded before the agent are
+//! connected by [`connect`]. Later ones find the functions by name, because HotSpot also searches
+//! the libraries of agents.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -23,12 +23,12 @@ use std::sync::OnceLock;
 
 /// The class with the native methods, as JVMTI spells it.
 const CLASS: &CStr = c"Lio/dwell/api/Native;";
-/// What it has to agree on with the agent: layout of records, meaning of the methods.
+/// Version of the contract with that class: layout of records, meaning of the methods.
 const PROTOCOL: i32 = 3;
 
 static FIELDS: OnceLock<Option<ThreadFields>> = OnceLock::new();
 
-/// A panic here is a bug of ours; the application goes on without a context.
+/// Calls `body`. A panic in it is a bug of ours; the application continues without a context.
 fn guarded<T>(nothing: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(nothing)
 }
@@ -67,7 +67,7 @@ pub extern "C" fn Java_io_dwell_api_Native_acquire(env: Env, _: Object, thread: 
         }
         let id = fields.id(env, thread) as u64;
         if let Some((agent, record)) = here() {
-            // What it works for is to be read on the thread itself.
+            // The sample must run on the thread itself to read its context.
             agent.engine.must_signal_now(record);
         }
         match contexts.slab().acquire(id) {
@@ -251,8 +251,8 @@ fn natives() -> [NativeMethod; 9] {
     ]
 }
 
-/// Tells all copies of the API that are loaded, in whatever class loader, that the agent is there.
-/// Attach operations and `VMInit` only.
+/// Connects all loaded copies of the API, in all class loaders, with the agent. Attach operations
+/// and `VMInit` only.
 pub fn connect(jvmti: Jvmti, env: Env) {
     // SAFETY: the phase is live; the array and its references are given back below.
     let Ok((count, list)) = (unsafe { jvmti.loaded_classes() }) else {

@@ -1,11 +1,11 @@
-//! Threads that are halfway into the JVM, which must not be there when an agent comes.
+//! Waits until no native thread is halfway through attaching to the JVM.
 //!
-//! The first JVMTI environment of a running JVM makes it look at the `Thread` object of every
-//! thread, to prepare for virtual ones (src/hotspot/share/prims/jvmtiExport.cpp,
-//! `get_jvmti_interface`; jvmtiEnvBase.cpp, `VM_SetNotifyJvmtiEventsMode`). A native thread that
-//! is just attaching has none yet, and the JVM crashes (seen with 21 and 25 to 28). So we look
-//! first, and come at a moment without such threads. A thread that begins to attach between that
-//! look and the JVM's own is not seen; that time is short.
+//! The first JVMTI environment of a running JVM makes it read the `Thread` object of every thread,
+//! to prepare for virtual ones (src/hotspot/share/prims/jvmtiExport.cpp, `get_jvmti_interface`;
+//! jvmtiEnvBase.cpp, `VM_SetNotifyJvmtiEventsMode`). A native thread that is just attaching has no
+//! such object yet, and the JVM crashes (seen with 21 and 25 to 28). So the agent checks all
+//! threads first, and waits for a moment without such threads. It misses a thread that begins to
+//! attach after its check and before the JVM's own; that time is short.
 
 use dwell_inside::jvm::vm::LIBRARY;
 use dwell_recorder::native::Modules;
@@ -18,12 +18,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// So long a good moment is waited for.
+/// Longest wait for a good moment.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So long between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// This process's memory, before there is a handler that makes other ways of reading safe.
+/// This process's memory, before the signal handler exists that makes direct reads safe.
 struct OwnMemory(File);
 
 impl Memory for OwnMemory {
@@ -38,11 +38,11 @@ impl Memory for OwnMemory {
     }
 }
 
-/// Waits for a moment in which no thread is attaching.
+/// Waits for a moment in which no thread is attaching. Does not wait if the JVM's structures cannot
+/// be read.
 ///
 /// # Errors
-/// There is none: what to tell the user. Where the JVM cannot be looked into, there is nothing to
-/// wait for.
+/// A message for the user: there was no such moment.
 pub fn wait() -> Result<(), String> {
     let Some((memory, layout)) = look_in() else {
         return Ok(());
@@ -55,8 +55,8 @@ pub fn wait() -> Result<(), String> {
         std::thread::sleep(PAUSE);
     }
     Err(
-        "native threads attach to this JVM all the time, and it may crash if an agent comes \
-         meanwhile; try again, or start it with -agentpath"
+        "native threads keep attaching to this JVM, and loading an agent during that may crash it; \
+         try again, or start the JVM with -agentpath"
             .into(),
     )
 }
@@ -72,7 +72,7 @@ fn look_in() -> Option<(OwnMemory, Layout)> {
     has_virtual_threads.then_some((memory, layout))
 }
 
-/// Whether every thread has its object. What cannot be read is of a thread that is just leaving.
+/// Whether every thread has its object. A thread that cannot be read is about to exit.
 fn all_are_whole<M: Memory>(memory: &M, layout: &Layout) -> bool {
     let mut whole = true;
     let _ = threads::for_each(memory, layout, |thread| {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_memory_is_read_and_what_is_not_there_is_a_fault() {
+    fn own_memory_is_read_and_unmapped_memory_is_a_fault() {
         let memory = OwnMemory(File::open("/proc/self/mem").unwrap());
         let value = 0x1234_5678_9abc_def0_u64;
         assert_eq!(memory.word((&raw const value) as u64), Ok(value));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_an_object_is_waited_for() {
+    fn thread_without_object_counts_as_attaching() {
         // A list of two threads, at addresses of this process.
         let object = 77u64;
         let handle = &raw const object as u64;

@@ -1,4 +1,4 @@
-//! The one flag of the JVM that is written to.
+//! Writes to a flag of the JVM, the only one that the agent sets.
 
 use dwell_walker::Memory;
 use dwell_walker::hotspot::flags;

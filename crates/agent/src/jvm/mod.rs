@@ -1,5 +1,5 @@
-//! What the agent asks of the JVM it lives in, and what the JVM calls it for: allocations, waits
-//! for monitors, weak references, the Java API.
+//! The agent's use of JVMTI and JNI: allocations, waits for monitors, weak references, the Java
+//! API.
 
 pub mod allocations;
 pub mod api;

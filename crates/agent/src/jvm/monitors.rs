@@ -1,13 +1,15 @@
-//! Waits for monitors that other threads have, as the JVM tells them: JVMTI's
-//! `MonitorContendedEnter` and `MonitorContendedEntered`.
+//! Waits for monitors that other threads hold: JVMTI's `MonitorContendedEnter` and
+//! `MonitorContendedEntered`.
 //!
-//! Both come from the JVM's slow path, after a first round of spinning was in vain
-//! (`ObjectMonitor::enter`, src/hotspot/share/runtime/objectMonitor.cpp): locking without
-//! contention is as without us. A virtual thread that gives its carrier up (24 and later, JEP 491)
-//! is told to have the monitor when it has been mounted again (`jvmti_mount_end` in
-//! continuationFreezeThaw.cpp), which may be on another carrier.
+//! Both come from the JVM's slow path, after a first round of spinning failed
+//! (`ObjectMonitor::enter`, src/hotspot/share/runtime/objectMonitor.cpp). Uncontended locking has
+//! no overhead.
 //!
-//! All of this has an environment of its own, which is given back when a recording ends.
+//! A virtual thread may leave its carrier during the wait (24 and later, JEP 491). The JVM then
+//! sends the second event when the thread has been mounted again, perhaps on another carrier
+//! (`jvmti_mount_end` in continuationFreezeThaw.cpp).
+//!
+//! The events have their own JVMTI environment, which is disposed of when a recording ends.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -23,37 +25,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Who is told of waits, on the thread itself, which may be any of the program's.
+/// Callbacks for waits, on the waiting thread, which may be any of the program's.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct WaitCallbacks {
     /// The thread is about to wait.
     pub begins: fn(),
-    /// It has the monitor of this object: environments to ask about its class.
+    /// It has the monitor of this object. The environments give access to its class.
     pub ends: fn(Jvmti, Env, Object),
 }
 
-/// Who is told; the first one of a process is told of all.
-static TOLD: OnceLock<Told> = OnceLock::new();
-/// The environment of the recording that runs, if waits are told.
+/// The callbacks. The first ones of a process get all waits.
+static CALLBACKS: OnceLock<WaitCallbacks> = OnceLock::new();
+/// The environment of the running recording, if it records waits.
 static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
-/// Callbacks that failed: an error of ours, told once.
+/// Callbacks that failed, which is a bug of ours. Only the first is reported.
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
 const EVENTS: [Event; 2] = [Event::MonitorContendedEntered, Event::MonitorContendedEnter];
 
-/// What a recording needs to be told of waits. Gives all of it back where it is not begun.
+/// The JVM's events for a recording of waits. Disposed of if they are never begun.
 pub struct Watching {
     jvmti: Jvmti,
     begun: bool,
 }
 
 impl Watching {
-    /// Gets what is needed of the JVM.
+    /// Requests the events.
     ///
     /// # Errors
-    /// One line for the user, if this JVM does not give it.
-    pub fn prepare(java_vm: JavaVm, told: Told) -> Result<Watching, String> {
-        let _ = TOLD.set(told);
+    /// One line for the user, if this JVM does not grant them.
+    pub fn prepare(java_vm: JavaVm, callbacks: WaitCallbacks) -> Result<Watching, String> {
+        let _ = CALLBACKS.set(callbacks);
         // SAFETY: the VM calls us, so it is alive.
         let env = unsafe { java_vm.get_env(VERSION) };
         let jvmti = Jvmti(env.ok_or("lock: this JVM gives no environment for events")?);
@@ -73,13 +75,13 @@ impl Watching {
         match set {
             Ok(()) => Ok(watching),
             Err(error) => Err(format!(
-                "lock: the JVM does not tell of waits for monitors (JVMTI error {}); leave it out",
+                "lock: the JVM does not report monitor waits (JVMTI error {}); record without lock",
                 error.0
             )),
         }
     }
 
-    /// Lets the JVM tell of waits, until [`end`].
+    /// Lets the JVM report waits until [`end`].
     pub fn begin(mut self) {
         for event in EVENTS {
             // SAFETY: the environment has the capability and the callbacks.
@@ -102,13 +104,13 @@ impl Drop for Watching {
     }
 }
 
-/// The recording is over: the JVM tells us of no waits any more. A callback may still be at work;
-/// it uses nothing that is given back.
+/// Ends the events with the recording. A callback may still run, but uses nothing that is disposed
+/// of here.
 pub fn end() {
     let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(jvmti) = environment.take() {
         for event in EVENTS {
-            // SAFETY: the environment is disposed of below, and by nobody else.
+            // SAFETY: the environment is disposed of below, and nowhere else.
             let _ = unsafe { jvmti.enable(event, false) };
         }
         give_back(jvmti);
@@ -124,18 +126,18 @@ fn give_back(jvmti: Jvmti) {
 }
 
 unsafe extern "C" fn on_enter(_: Jvmti, _: Env, _thread: Object, _object: Object) {
-    guarded(|told| (told.begins)());
+    guarded(|callbacks| (callbacks.begins)());
 }
 
 unsafe extern "C" fn on_entered(jvmti: Jvmti, env: Env, _thread: Object, object: Object) {
-    guarded(|told| (told.ends)(jvmti, env, object));
+    guarded(|callbacks| (callbacks.ends)(jvmti, env, object));
 }
 
-fn guarded(work: impl FnOnce(&Told)) {
-    let work = || TOLD.get().map(work);
+fn guarded(work: impl FnOnce(&WaitCallbacks)) {
+    let work = || CALLBACKS.get().map(work);
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0
     {
-        eprintln!("dwell: internal error in a wait for a monitor; the JVM goes on without it");
+        eprintln!("dwell: internal error in a wait for a monitor; the JVM continues");
     }
 }
 

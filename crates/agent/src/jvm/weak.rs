@@ -1,7 +1,7 @@
-//! Weak global references (JNI), for who follows objects.
+//! Weak global references (JNI), to follow objects.
 //!
-//! They keep nothing alive. Collectors clear those whose objects they find dead, as they do for the
-//! JVM's own (src/hotspot/share/gc/shared/weakProcessor.cpp), beside their other work.
+//! They keep no object alive. Collectors clear the references to dead objects together with the
+//! JVM's own weak references (src/hotspot/share/gc/shared/weakProcessor.cpp).
 
 use dwell_recorder::alive::References;
 use jvm_sys::Env;
@@ -11,13 +11,13 @@ use jvm_sys::jni::Object;
 pub struct Weak {
     /// The calling thread's environment.
     pub env: Env,
-    /// The object that is to be followed; null where none is.
+    /// The object to follow, or null.
     pub object: Object,
 }
 
 impl References for Weak {
     fn make(&self) -> usize {
-        // SAFETY: the callback's own reference to the object it tells of, in its own environment.
+        // SAFETY: the callback's own reference to its object, in its own environment.
         let weak = unsafe { self.env.new_weak(self.object) };
         weak.map_or(0, |weak| weak as usize)
     }
@@ -35,7 +35,7 @@ impl References for Weak {
 }
 
 impl Weak {
-    /// For who makes no references.
+    /// For a caller that makes no references.
     #[must_use]
     pub fn asking(env: Env) -> Weak {
         let object = std::ptr::null_mut();

@@ -1,8 +1,8 @@
-//! Recording a JVM that runs already.
+//! Records a running JVM.
 //!
-//! The agent writes the file itself, straight to its place where it can and else to a temporary
-//! file in the JVM's own world, which is held open here: it can be copied even if the JVM, and
-//! its container with it, is gone.
+//! The agent writes the file itself: directly to its place if it can, else to a temporary file in
+//! the JVM's file system. This command holds that file open, so it can copy the file even after the
+//! JVM and its container are gone.
 
 use super::outputs::Outputs;
 use super::progress::Progress;
@@ -13,27 +13,27 @@ use dwell_attach::Target;
 use std::fs::File;
 use std::time::Duration;
 
-/// Time between two looks at the clock, Ctrl-C and the JVM.
+/// Time between two checks of the clock, Ctrl-C and the JVM.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the agent writes.
 enum Sink {
-    /// Straight to the place asked for.
+    /// Directly to the requested place.
     Direct,
-    /// To a file of the JVM's own, to be copied.
+    /// To a file in the JVM's file system, to be copied.
     Staged { path: String, file: File },
 }
 
-/// How a recording came to its end.
+/// How a recording ended.
 enum End {
     /// The JVM ended.
     Jvm,
-    /// Somebody ended it, we or another; with what kept the agent from writing, where known.
+    /// This command or another one ended it; with the agent's write error, if known.
     Stopped { trouble: Option<String> },
 }
 
 impl End {
-    /// Why there is nothing.
+    /// The reason why nothing was recorded.
     fn without_recording(&self) -> String {
         match self {
             End::Jvm => "the JVM ended before anything was recorded".to_owned(),
@@ -100,7 +100,7 @@ fn record(
                 let early = lease::early(&reply);
                 trouble = early.or_else(|| reply.trouble().map(str::to_owned));
             }
-            // What was flushed is in the file: the user shall have it, whatever happened.
+            // Flushed data is in the file, and the user gets it in any case.
             Err(error) => note!("dwell: {error:#}; keeping what was written"),
         }
     }
@@ -126,7 +126,7 @@ fn choose_sink(target: &Target, outputs: &Outputs) -> Result<Sink> {
     })
 }
 
-/// Waits for the end; `true` if the recording has ended without us.
+/// Waits for the end; `true` if the recording ended without this command.
 fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
     let pid = agent.target().jvm().pid;
     let until = if wanted.is_some() {
@@ -154,11 +154,11 @@ fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
                 }
                 Ok(status) if status.get("state") == Some("stopped") => {
                     progress.clear();
-                    note!("the recording was stopped by somebody else");
+                    note!("the recording was stopped by another command");
                     return true;
                 }
                 Ok(status) => progress.show(&status),
-                // Too busy to tell: the recording itself does not depend on it.
+                // The JVM is too busy to answer; the recording does not depend on it.
                 Err(_) => progress.postpone(),
             }
         }
@@ -166,7 +166,7 @@ fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
     }
 }
 
-/// Brings the recording to its place.
+/// Moves the recording to its place.
 fn collect(agent: &Agent, sink: &mut Sink, outputs: &Outputs) -> Result<()> {
     let Sink::Staged { path, file } = sink else {
         return Ok(());
@@ -181,7 +181,7 @@ fn collect(agent: &Agent, sink: &mut Sink, outputs: &Outputs) -> Result<()> {
 
 fn discard(agent: &Agent, sink: &Sink) {
     if let Sink::Staged { path, .. } = sink {
-        // Left behind only where the JVM's file system is gone as well.
+        // It remains only if the JVM's file system is gone as well.
         let _ = agent.target().remove_scratch(path);
     }
 }

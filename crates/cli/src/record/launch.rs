@@ -1,8 +1,8 @@
-//! Recording a program from its start: the agent goes along on its command line.
+//! Records a program from its start, by the agent on its command line.
 //!
-//! A `java` launcher gets `-agentpath` as its first argument; any other program (`mono`, or a
-//! script that starts a JVM or a Mono somewhere) gets it through `JAVA_TOOL_OPTIONS` and
-//! `MONO_ENV_OPTIONS`, and as these may reach several processes, each writes a file of its own.
+//! A `java` launcher gets `-agentpath` as its first argument. Any other program (`mono`, or a
+//! script that starts a JVM or a Mono) gets it through `JAVA_TOOL_OPTIONS` and `MONO_ENV_OPTIONS`.
+//! These may reach several processes, so each writes its own file.
 
 use super::outputs::{Mark, Outputs};
 use super::start_options;
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the program.
+/// Time between two checks of the program.
 const PAUSE: Duration = Duration::from_millis(10);
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
-/// In the names of files of which each JVM writes its own.
+/// Placeholder for the pid in names of files, if each JVM writes its own.
 const EACH_PID: &str = "%p";
 
-/// Runs the program; our exit code is the program's.
+/// Runs the program. Returns the program's exit code.
 pub fn run(args: &Record) -> Result<ExitCode> {
     let Some((program, words)) = args.program.split_first() else {
         bail!("no program given")
     };
     let is_java = java::is_launcher(Path::new(program));
     if args.duration.is_some() && !is_java {
-        let text = "-d: only a program that is `java` itself can be recorded for a part of its \
+        let text = "-d: only `java` itself can be recorded for a part of its \
                     run; leave it out";
         return Err(Usage(text.to_owned()).into());
     }
@@ -67,8 +67,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     Ok(exit_code(status, 0))
 }
 
-/// What to call the recording: the jar or main class of a `java` where it can be seen, else the
-/// program.
+/// The recording's name: the jar or main class of a `java` if it is visible, else the program.
 fn name_of(program: &OsStr, words: &[OsString]) -> String {
     let cmdline: Vec<String> = std::iter::once(program)
         .chain(words.iter().map(OsString::as_os_str))
@@ -86,7 +85,7 @@ fn name_of(program: &OsStr, words: &[OsString]) -> String {
     };
     match main {
         Some(main) => crate::find::simple_name(&main).to_owned(),
-        // Also for `java -version`, or a main class that is named in a file of options.
+        // Also for `java -version`, or a main class in an argument file.
         None => {
             let name = path.file_name().unwrap_or(program);
             name.to_string_lossy().into_owned()
@@ -141,13 +140,13 @@ fn record(
     wait(child, args.duration)
 }
 
-/// The file's name with a place for the pid before its ending.
+/// The file's name with a placeholder for the pid before its ending.
 fn each_pid(jfr: &Path) -> PathBuf {
     let stem = jfr.file_stem().unwrap_or_default().to_string_lossy();
     jfr.with_file_name(format!("{stem}-{EACH_PID}.jfr"))
 }
 
-/// Adds an option to those the user has set already.
+/// Adds an option to the user's own ones.
 fn with_option(before: Option<String>, option: &str) -> String {
     // HotSpot splits at white space outside of quotes.
     let quoted = match option.contains(char::is_whitespace) {
@@ -160,7 +159,7 @@ fn with_option(before: Option<String>, option: &str) -> String {
     }
 }
 
-/// Waits for the program's end; passes signals on and ends the recording when its time is over.
+/// Waits for the program's end. Passes signals on, and ends the recording when its time is over.
 fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
     let began = Instant::now();
     let mut stop_after = duration;
@@ -179,7 +178,7 @@ fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
                 .map_err(anyhow::Error::from)
                 .and_then(|target| Agent::loaded(target)?.command("stop"));
             match stopped {
-                Ok(_) => note!("dwell: recording ended; the program goes on"),
+                Ok(_) => note!("dwell: recording ended; the program continues"),
                 Err(error) => note!("dwell: {error:#}"),
             }
         }
@@ -187,7 +186,7 @@ fn wait(mut child: Child, duration: Option<Duration>) -> Result<ExitStatus> {
     }
 }
 
-/// The recordings that were written; those that were there `before` are not.
+/// The new recordings; those in `before` are older.
 fn collect(
     is_java: bool,
     outputs: &Outputs,
@@ -202,7 +201,7 @@ fn collect(
     }
     let mut found = marks(of_each_pid(outputs)?);
     found.retain(|file| !before.contains(file));
-    // A JVM that could write nothing leaves an empty file.
+    // A JVM that could not write leaves an empty file.
     let (found, empty): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|(_, mark)| mark.as_ref().is_some_and(|mark| !mark.is_empty()));
@@ -217,7 +216,7 @@ fn collect(
     Ok(found)
 }
 
-/// The files as they are now.
+/// The present state of the files.
 fn marks(files: Vec<PathBuf>) -> Vec<(PathBuf, Option<Mark>)> {
     let marked = |path: PathBuf| {
         let mark = Mark::of(&path);
@@ -258,7 +257,7 @@ fn is_each_pid(name: &str, stem: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The program's own exit code; where that says success, `otherwise`.
+/// The program's own exit code, or `otherwise` if that is success.
 fn exit_code(status: ExitStatus, otherwise: u8) -> ExitCode {
     let code = status
         .code()
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_options_are_added_to() {
+    fn tool_options_are_extended() {
         let option = "-agentpath:/a.so=start";
         assert_eq!(with_option(None, option), option);
         assert_eq!(with_option(Some(" ".into()), option), option);

@@ -48,9 +48,9 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The part of the agent's `start` options that says how to sample.
+/// The agent's `start` options for sampling.
 pub fn start_options(sampling: &Sampling) -> String {
-    // Where threads that run are, their samples of CPU time say: wall time needs them, too.
+    // CPU samples show where running threads are, so wall time needs them, too.
     let cpu = match sampling.has(Event::Cpu) {
         true => sampling.interval,
         false => sampling.wall,

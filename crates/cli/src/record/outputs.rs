@@ -17,16 +17,16 @@ pub struct Outputs {
     pub jfr: PathBuf,
     /// The page made from it.
     pub html: PathBuf,
-    /// What the page does not show.
+    /// Secrets that the page redacts.
     pub secrets: Secrets,
     /// The origin of their names.
     named: Named,
-    /// What `jfr` was before, if it existed.
+    /// State of `jfr` before the recording, if it existed.
     before: Option<Mark>,
 }
 
-/// Tells a file that was written from the one that was there before: beginning a recording cuts
-/// the file, which changes its time even if it gets the same length again.
+/// Distinguishes a written file from an earlier one. A new recording truncates the file, which
+/// changes its time even if it gets the same length again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     device: u64,
@@ -36,7 +36,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The file as it is now; `None` if there is none.
+    /// The file's present state; `None` if it does not exist.
     pub fn of(path: &Path) -> Option<Mark> {
         let data = std::fs::metadata(path).ok()?;
         Some(Mark {
@@ -54,7 +54,7 @@ impl Mark {
 }
 
 impl Outputs {
-    /// Chooses the names, and makes sure that files can be written there before anything starts.
+    /// Chooses the names, and checks that files can be written there before anything starts.
     pub fn prepare(wanted: Option<&Path>, name: &str) -> Result<Outputs> {
         let (base, named) = match wanted {
             Some(path) => (without_ending(path)?, Named::ByUser),
@@ -76,7 +76,7 @@ impl Outputs {
         })
     }
 
-    /// The same with other secrets than those that look so.
+    /// The same with other secrets than the default ones.
     pub fn redacting(self, secrets: Secrets) -> Outputs {
         Outputs { secrets, ..self }
     }
@@ -88,7 +88,7 @@ impl Outputs {
         Ok(file)
     }
 
-    /// Removes the empty file that showed that one can be made.
+    /// Removes the empty file of the check.
     pub fn give_up(&self) {
         let is_empty = std::fs::metadata(&self.jfr).is_ok_and(|data| data.len() == 0);
         if self.before.is_none() && is_empty {
@@ -96,10 +96,10 @@ impl Outputs {
         }
     }
 
-    /// What keeps a recording from being written to its place, if anything does. For a recording
-    /// of which nothing was written: what was there before is left alone.
+    /// The reason why the recording cannot be written to its place, if there is one. For a
+    /// recording without any data: an earlier file stays unchanged.
     pub fn trouble(&self) -> Option<String> {
-        /// More than a recording begins with.
+        /// Larger than the beginning of a recording.
         static PROBE: [u8; 256 << 10] = [0; 256 << 10];
         if std::fs::metadata(&self.jfr).ok()?.len() > 0 {
             return None;
@@ -112,7 +112,7 @@ impl Outputs {
             written
         };
         let error = probe().err()?;
-        // In the agent's words.
+        // The agent's words.
         Some(format!(
             "cannot write {}: {}",
             self.jfr.display(),
@@ -120,7 +120,7 @@ impl Outputs {
         ))
     }
 
-    /// Copies a recording from where the JVM could write it; nothing replaces nothing.
+    /// Copies a recording from the JVM's file. An empty recording replaces nothing.
     pub fn copy_from(&self, from: &mut File) -> Result<()> {
         let text = || format!("copying the recording to {}", self.jfr.display());
         if from.metadata().with_context(text)?.len() == 0 {
@@ -132,15 +132,15 @@ impl Outputs {
         to.commit(&[writing::Identity::of(from).with_context(text)?])
     }
 
-    /// Whether there is a recording, and not one that was there before.
+    /// Whether there is a recording that is newer than the earlier file.
     pub fn has_recording(&self) -> bool {
         let now = Mark::of(&self.jfr);
         now != self.before && now.is_some_and(|mark| mark.len > 0)
     }
 }
 
-/// Adds digits that nobody can foresee: in a directory of all users somebody else could make a file
-/// of a name that is known before.
+/// Adds unpredictable digits. In a shared directory, another user could create a file of a
+/// predictable name first.
 pub fn unforeseen(base: &Path) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     name.push(format!("-{}", agent::random_name()));
@@ -180,12 +180,12 @@ fn without_ending(path: &Path) -> Result<PathBuf> {
         .or_else(|| name.strip_suffix(".html"))
         .unwrap_or(name);
     if base.is_empty() {
-        return refuse("there is nothing before the ending; add a name");
+        return refuse("no name before the ending; add one");
     }
     Ok(path.with_file_name(base))
 }
 
-/// Adds an ending; `with_extension` would replace what follows a dot in the name.
+/// Adds an ending. `with_extension` would replace a part of the name after a dot.
 pub fn with_ending(base: &Path, ending: &str) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     name.push(".");
@@ -199,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn endings_are_taken_off_and_put_on() {
+    fn endings_are_removed_and_added() {
         let base = |text: &str| without_ending(Path::new(text)).unwrap();
         for text in ["/a/app.jfr", "/a/app.html", "/a/app"] {
             assert_eq!(base(text), PathBuf::from("/a/app"));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_refused_early() {
+    fn unwritable_place_is_refused_early() {
         let error = Outputs::prepare(Some(Path::new("/proc/none/x")), "n").unwrap_err();
         assert!(
             error
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_from_before_is_not_this_one() {
+    fn earlier_recording_is_not_the_new_one() {
         let dir = std::env::temp_dir().join(format!("dwell-outputs-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let jfr = dir.join("a.jfr");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_found_out_afterwards() {
+    fn full_disk_is_found_afterwards() {
         let dir = std::env::temp_dir().join(format!("dwell-trouble-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let jfr = |name: &str| dir.join(name).with_extension("jfr");

@@ -1,4 +1,4 @@
-//! Recording a JVM without touching it: no agent is loaded, no signal sent, nobody stopped.
+//! Records a JVM from outside, without an agent, signals or stopped threads.
 
 use super::outputs::Outputs;
 use super::progress::Progress;
@@ -10,7 +10,7 @@ use dwell_outside::record::{Recorder, Sum, Wanted};
 use dwell_outside::{Live, Vm};
 use std::time::Duration;
 
-/// Time between two looks at the clock, Ctrl-C and the JVM.
+/// Time between two checks of the clock, Ctrl-C and the JVM.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Records until the time is over, Ctrl-C, or the JVM's end; writes files and prints findings.
@@ -25,7 +25,7 @@ pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
     }
     if sum.lost > 0 {
         note!(
-            "dwell: {} samples were lost: this machine is too busy for them",
+            "dwell: {} samples were lost: this machine is too busy",
             sum.lost
         );
     }
@@ -53,10 +53,10 @@ pub fn check(sampling: &Sampling) -> Result<(), Usage> {
     }
 }
 
-/// What is wanted of the recorder.
+/// The recorder's settings.
 pub fn wanted(sampling: &Sampling) -> Wanted {
     Wanted {
-        // Where threads that run are, their samples of CPU time say: wall time needs them, too.
+        // CPU samples show where running threads are, so wall time needs them, too.
         cpu: match sampling.has(Event::Cpu) {
             true => sampling.interval,
             false => sampling.wall,
@@ -101,7 +101,7 @@ fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
 }
 
 fn line(sum: &Sum) -> String {
-    let mut text = format!(", {} samples, {} looks", sum.samples, sum.looks);
+    let mut text = format!(", {} samples, {} wall samples", sum.samples, sum.looks);
     for (number, label) in [(sum.failed, "failed"), (sum.lost, "lost")] {
         if number > 0 {
             text.push_str(&format!(", {number} {label}"));

@@ -1,12 +1,12 @@
-//! What is said while a recording goes on: a line that renews itself on a terminal, else a plain
-//! line now and then. Goes to standard error, which belongs to people.
+//! Progress of a recording: a line that is updated on a terminal, else a plain line at intervals.
+//! Printed to standard error, which is for people.
 
 use crate::reply::Reply;
 use crate::units;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the agent's counters.
+/// Time between two requests of the agent's counters.
 const RENEW_TERMINAL: Duration = Duration::from_secs(1);
 const RENEW_PLAIN: Duration = Duration::from_secs(10);
 
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins now; `wanted` is how long the recording shall be.
+    /// Begins now; `wanted` is the duration of the recording, if it is limited.
     pub fn new(wanted: Option<Duration>) -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let began = Instant::now();
@@ -31,44 +31,44 @@ impl Progress {
         }
     }
 
-    /// How long it has been.
+    /// Elapsed time.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Whether the recording has been as long as wanted.
+    /// Whether the recording's time is over.
     pub fn is_over(&self) -> bool {
         self.wanted.is_some_and(|wanted| self.elapsed() >= wanted)
     }
 
-    /// Whether it is time to ask the agent and to say something.
+    /// Whether the next line is due.
     pub fn is_due(&self) -> bool {
         Instant::now() >= self.next
     }
 
-    /// Says how it goes.
+    /// Prints the progress.
     pub fn show(&mut self, status: &Reply) {
         self.say(&numbers(status));
     }
 
-    /// Says how it goes, in numbers that are known already.
+    /// Prints the progress with these numbers.
     pub fn say(&mut self, numbers: &str) {
         self.postpone();
         let line = line(self.elapsed(), self.wanted, numbers);
         let mut out = std::io::stderr().lock();
-        // Nobody is worse off if this cannot be written.
+        // An error of this output is ignored.
         let _ = match self.terminal {
             true => write!(out, "\r\x1b[K{line}").and_then(|()| out.flush()),
             false => writeln!(out, "{line}"),
         };
     }
 
-    /// Says nothing this time.
+    /// Skips a line.
     pub fn postpone(&mut self) {
         self.next = Instant::now() + renew(self.terminal);
     }
 
-    /// Leaves the terminal's line as it was before.
+    /// Clears the terminal's line.
     pub fn clear(&self) {
         if self.terminal {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");

@@ -1,4 +1,4 @@
-//! Stacks as JSON: one object on one line for each look.
+//! Stacks as JSON: one object on one line for each dump.
 
 use super::of_jvm::is_of_jvm;
 use super::text::{frame_text, is_shown};
@@ -83,7 +83,7 @@ fn thread(thread: &Thread, args: &Stacks) -> Value {
     })
 }
 
-/// A frame with the monitors that it has, if it has any.
+/// A frame with the monitors that it holds.
 fn with_locked(mut frame: Value, thread: &Thread, at: usize) -> Value {
     let own = thread.locked.iter().filter(|locked| locked.frame == at);
     let own: Vec<Value> = own

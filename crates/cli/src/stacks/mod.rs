@@ -15,12 +15,12 @@ use dwell_outside::{Dump, Error, Live, Vm};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-/// How long threads that run are waited for: they use a little CPU time and are sampled then.
+/// Time limit for running threads, which are sampled when they have used a little CPU time.
 const RUNNING: Duration = Duration::from_millis(50);
-/// Ctrl-C is looked for so often.
+/// Time between two checks for Ctrl-C.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks as often as it was told to.
+/// Prints the dumps.
 pub fn run(args: &Stacks) -> Result<()> {
     let target = find::target(&args.jvm)?;
     let live = open(&target)?;
@@ -75,7 +75,7 @@ pub fn open(target: &Target) -> Result<Live> {
     })
 }
 
-/// Says why threads that run have no stack, and what helps.
+/// Prints why running threads have no stack, with the remedy.
 fn advise(dump: &Dump, args: &Stacks) {
     let without = dump
         .threads

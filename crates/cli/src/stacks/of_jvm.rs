@@ -1,9 +1,9 @@
-//! Threads of the JVM itself, by their names: nobody who asks what a program does wants them.
+//! Threads of the JVM itself, by their names. They are left out by default.
 
 use dwell_outside::Thread;
 use dwell_outside::dump::Kind;
 
-/// How their names begin, in the JDKs from 8 on.
+/// Prefixes of their names in JDK 8 and later.
 const NAMES: &[&str] = &[
     "Attach Listener",
     "C1 CompilerThread",
@@ -25,8 +25,8 @@ const NAMES: &[&str] = &[
     "dwell",
 ];
 
-/// Whether a thread is the JVM's own. The application may call one of its threads so, too: one with
-/// frames of its own classes is the application's.
+/// Whether a thread is the JVM's own. The application may use such a name, too: a thread with
+/// frames of application classes is the application's.
 pub fn is_of_jvm(thread: &Thread) -> bool {
     let has_name = NAMES.iter().any(|start| thread.name.starts_with(start));
     let is_application = |frame: &dwell_outside::names::Named| match frame {

@@ -1,4 +1,4 @@
-//! What is printed of a dump, as text and as JSON.
+//! Dumps as text and as JSON.
 
 use super::{json, text};
 use crate::args::Stacks;
@@ -98,7 +98,7 @@ fn wanted(object: u64, owner: usize) -> Option<WantedText> {
     })
 }
 
-/// Two threads that wait for each other, two workers alike, and one for which all wait.
+/// Two threads in a deadlock, two equal workers, and a thread that all wait for.
 fn dump() -> Dump {
     let left = Thread {
         wanted: wanted(0x20, 1),
@@ -169,7 +169,7 @@ fn threads_of_the_jvm_are_left_out_unless_native() {
         told.contains("\"Finalizer\" #8"),
         "the application's frames: {told}"
     );
-    let note = "2 threads are the JVM's own, and not shown.";
+    let note = "2 threads are the JVM's own and not shown.";
     assert!(told.contains(note), "{told}");
     let all = Stacks {
         native: true,
@@ -185,7 +185,7 @@ fn threads_of_the_jvm_are_left_out_unless_native() {
 }
 
 #[test]
-fn a_dump_reads_like_the_jdks_and_says_more() {
+fn dump_has_the_form_of_the_jdks_with_more_detail() {
     let told = text::whole(&jvm(), &dump(), &args());
     has(
         &told,
@@ -193,14 +193,14 @@ fn a_dump_reads_like_the_jdks_and_says_more() {
             "19700102T000000Z JVM 7 Shop (JDK 25.0.3), from outside in 2.5 ms\n",
             "5 Java threads: 1 running, 2 monitor, 2 park\n",
             "The process is stopped",
-            "A safepoint is being reached: all threads are to stop for GenCollectFull, \
-             since 2.1 s, asked for by \"worker\".\n",
+            "Reaching a safepoint: all threads must stop for GenCollectFull, \
+             since 2.1 s, requested by \"worker\".\n",
             "\"left\" #1 daemon prio=5 cpu=1.23ms nid=101 monitor\n   \
              java.lang.Thread.State: BLOCKED\n\tat a.Shop.take(Shop.java:17)\n\t- waiting to lock \
              <0x0000000000000020> (a java.lang.Object) held by \"right\" #2\n\tat \
              a.Shop.both(Shop.java:20)\n\t- locked <0x0000000000000010> (a java.lang.Object)\n",
             "Deadlock of 2 threads:\n  \"left\" #1 waits for <0x0000000000000020> (a \
-             java.lang.Object), which \"right\" #2 has\n",
+             java.lang.Object), held by \"right\" #2\n",
             "There are more virtual threads; --virtual=N shows N of them.\n",
         ],
     );
@@ -241,7 +241,7 @@ fn threads_with_equal_stacks_are_grouped() {
         &["2 threads, park: \"worker\" #3, \"worker\" #4\n\tat a.Shop.rest(Shop.java:3)\n"],
     );
     assert_eq!(told.matches("Shop.rest").count(), 1, "{told}");
-    // Those of the larger group come first.
+    // The larger group comes first.
     let (group, single) = (told.find("2 threads"), told.find("\"left\" #1 daemon"));
     assert!(group.is_some() && group < single, "{told}");
     let mut many = dump();
@@ -261,7 +261,7 @@ fn threads_with_equal_stacks_are_grouped() {
 }
 
 #[test]
-fn json_has_all_of_it_on_one_line() {
+fn json_dump_is_one_line() {
     let line = json::line(&jvm(), &dump(), &args());
     assert_eq!(line.matches('\n').count(), 1);
     let told: serde_json::Value = serde_json::from_str(&line).expect("JSON");

@@ -1,4 +1,4 @@
-//! Stacks as text, in the form of the JDK's thread dumps, which people and tools can read.
+//! Stacks as text, in the form of the JDK's thread dumps, for people and tools.
 
 use super::of_jvm::is_of_jvm;
 use crate::args::Stacks;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Threads of a group that are named; of more the number is told.
+/// Threads of a group that are named; for more, the number is printed.
 const NAMES_MAX: usize = 8;
 
 /// The whole dump.
@@ -58,7 +58,7 @@ pub fn whole(jvm: &Jvm, dump: &Dump, args: &Stacks) -> String {
         let are = if left_out == 1 { " is" } else { "s are" };
         let _ = writeln!(
             text,
-            "\n{left_out} thread{are} the JVM's own, and not shown."
+            "\n{left_out} thread{are} the JVM's own and not shown."
         );
     }
     if dump.more_virtual {
@@ -97,8 +97,8 @@ fn head(jvm: &Jvm, dump: &Dump, is_shown: impl Fn(&&Thread) -> bool) -> String {
         .filter_map(|cause| Some(format!("{} {}", causes.get(cause)?, cause.name())));
     let _ = writeln!(text, ": {}", told.collect::<Vec<_>>().join(", "));
     match dump.process_state {
-        Some('T' | 't') => text.push_str("The process is stopped (kill -CONT lets it go on).\n"),
-        Some('Z' | 'X') => text.push_str("The process is ending.\n"),
+        Some('T' | 't') => text.push_str("The process is stopped (kill -CONT resumes it).\n"),
+        Some('Z' | 'X') => text.push_str("The process is exiting.\n"),
         _ => {}
     }
     if !dump.safepoints_are_known {
@@ -114,14 +114,14 @@ fn stop(text: &mut String, safepoint: &Safepoint, dump: &Dump) {
     };
     let what = match safepoint.is_reached {
         true => "All threads are stopped at a safepoint",
-        false => "A safepoint is being reached: all threads are to stop",
+        false => "Reaching a safepoint: all threads must stop",
     };
     let _ = write!(text, "\n{what} for {}", plain(operation));
     if let Some(since) = safepoint.since {
         let _ = write!(text, ", since {}", units::short(since.as_nanos() as u64));
     }
     if let Some(thread) = safepoint.asked_by.and_then(|at| dump.threads.get(at)) {
-        let _ = write!(text, ", asked for by \"{}\"", plain(&thread.name));
+        let _ = write!(text, ", requested by \"{}\"", plain(&thread.name));
     }
     text.push_str(".\n");
     for thread in safepoint.late.iter().filter_map(|at| dump.threads.get(*at)) {
@@ -211,10 +211,10 @@ fn frames(text: &mut String, thread: &Thread, dump: &Dump, args: &Stacks, is_gro
     }
     let note = match (thread.how, thread.failure) {
         (How::NotSampled, _) if thread.vm_state.is_none() => "runs; not sampled",
-        (How::NotSampled, _) => "runs, and was not sampled: it got no processor, or may not be",
-        (How::BelowNative, _) => "runs; below native code only",
-        (_, Some("truncated")) => "deeper than what is shown",
-        _ if thread.is_blurred => "went on while it was looked at: may not be of one moment",
+        (How::NotSampled, _) => "runs, but was not sampled: no CPU, or no permission",
+        (How::BelowNative, _) => "runs; only frames below native code",
+        (_, Some("truncated")) => "deeper than shown",
+        _ if thread.is_blurred => "ran during the reading: may not be one moment",
         _ => "",
     };
     if !note.is_empty() {
@@ -226,7 +226,7 @@ fn frames(text: &mut String, thread: &Thread, dump: &Dump, args: &Stacks, is_gro
     }
 }
 
-/// Native frames are shown on demand, and so is that some are missing.
+/// Whether a frame is shown. Native frames, and marks for missing frames, are optional.
 pub fn is_shown(frame: &Named, thread: &Thread, args: &Stacks) -> bool {
     let native_gap = dwell_outside::names::NATIVE_GAP;
     match frame {
@@ -236,7 +236,7 @@ pub fn is_shown(frame: &Named, thread: &Thread, args: &Stacks) -> bool {
     }
 }
 
-/// As the JDK's dumps say it, and who has it.
+/// The awaited object in the words of the JDK's dumps, and its owner.
 fn wanted(text: &mut String, thread: &Thread, dump: &Dump) {
     let Some(wanted) = &thread.wanted else { return };
     let class = wanted.class.as_deref().unwrap_or("an object");
@@ -255,7 +255,8 @@ fn wanted(text: &mut String, thread: &Thread, dump: &Dump) {
     );
 }
 
-/// The monitors that a frame has. Among those of the first one is what the thread waits to get.
+/// The monitors that a frame holds. For the innermost frame they include the one that the thread
+/// waits for.
 fn locked(text: &mut String, thread: &Thread, frame: usize, is_first: bool) {
     let wanted = thread.wanted.as_ref().map(|wanted| wanted.object);
     let waits = is_first && thread.cause == Cause::Monitor;
@@ -284,7 +285,7 @@ fn owner_text(owner: &OwnerText, dump: &Dump) -> String {
     }
 }
 
-/// A frame, as a stack trace has it.
+/// A frame in the form of a stack trace.
 pub fn frame_text(frame: &Named) -> String {
     match frame {
         Named::Java { method, line, .. } => {
@@ -324,7 +325,7 @@ fn deadlocks(text: &mut String, dump: &Dump) {
             let owner = owner.map_or(String::new(), |owner| owner_text(owner, dump));
             let _ = writeln!(
                 text,
-                "  {} waits for <{:#018x}> (a {}), which {owner} has",
+                "  {} waits for <{:#018x}> (a {}), held by {owner}",
                 title(thread),
                 wanted.map_or(0, |it| it.object),
                 plain(class),

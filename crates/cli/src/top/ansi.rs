@@ -1,14 +1,14 @@
-//! Colours as terminals of sixteen colours know them: what is drawn names a colour by its number
-//! among 256, which old terminals take for something else. Pure but for where it writes to.
+//! Colours for terminals with sixteen colours. The drawing library names a colour by its number
+//! among 256, which old terminals misread. Pure, except for the writer.
 
 use std::io::{self, Write};
 
-/// What begins a sequence.
+/// Begin of a sequence.
 const BEGIN: &[u8] = b"\x1b[";
-/// More is not kept back.
+/// Maximum bytes held back.
 const PENDING_MAX: usize = 1 << 20;
 
-/// Gathers what is drawn, and writes it with colours of the sixteen.
+/// Collects the drawn bytes, and writes them with the sixteen colours.
 pub struct Ansi<W> {
     out: W,
     pending: Vec<u8>,
@@ -40,7 +40,7 @@ impl<W: Write> Write for Ansi<W> {
     }
 }
 
-/// The same with the first sixteen of 256 colours named in the old way.
+/// The same bytes, with the first sixteen of 256 colours in the old notation.
 fn of_sixteen(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -60,7 +60,7 @@ fn of_sixteen(bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The numbers of a sequence that changes how text looks, and what follows it.
+/// The numbers of a sequence that changes the look of text, and the text after it.
 fn attributes(after: &[u8]) -> Option<(&str, &[u8])> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
     let end = after.iter().position(|byte| !is_number(byte))?;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_sixteen_colours_are_named_as_of_old() {
+    fn first_sixteen_colours_have_the_old_notation() {
         let shown = |text: &str| String::from_utf8(of_sixteen(text.as_bytes())).unwrap();
         assert_eq!(shown("a\x1b[38;5;1mb\x1b[0m"), "a\x1b[31mb\x1b[0m");
         assert_eq!(shown("\x1b[38;5;8;49m\x1b[38;5;15m"), "\x1b[90;49m\x1b[97m");

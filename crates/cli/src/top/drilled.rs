@@ -1,21 +1,21 @@
-//! What was drilled into: which part of the time is looked at. Pure.
+//! The part of the time that the user drilled into. Pure.
 
 use super::window::{IDLE, Piece, Snapshot};
 use dwell_profile::{CallTree, group_of};
 
-/// A thread, or those whose names differ in numbers only.
+/// A thread, or a group of threads whose names differ in numbers only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// One thread, by its numbers of the operating system and of Java.
+    /// One thread, by its ids in the operating system and in Java.
     One {
         /// Its name.
         name: String,
-        /// Its number there.
+        /// The operating system's id.
         os_tid: i64,
-        /// Its number here.
+        /// Java's id.
         java_tid: i64,
     },
-    /// A group of them, by what their names have in common.
+    /// A group, by the common part of the names.
     Group(String),
 }
 
@@ -27,7 +27,7 @@ impl Who {
         }
     }
 
-    /// Whether this thread of the snapshot is meant.
+    /// Whether this is the thread of the snapshot.
     fn is(&self, snapshot: &Snapshot, thread: u32) -> bool {
         let Some(found) = snapshot.profile.threads().get(thread as usize) else {
             return false;
@@ -41,12 +41,12 @@ impl Who {
     }
 }
 
-/// Which part of the time.
+/// A part of the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// With this method on the stack.
     pub method: Option<String>,
-    /// Of these threads.
+    /// Time of these threads.
     pub who: Option<Who>,
     /// For this endpoint, or for none.
     pub endpoint: Option<Option<String>>,
@@ -57,7 +57,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What was drilled into, one part each.
+    /// The names of the selected parts.
     pub fn parts(&self) -> Vec<&str> {
         let endpoint = self.endpoint.as_ref();
         let endpoint = endpoint.map(|endpoint| endpoint.as_deref().unwrap_or("no endpoint"));
@@ -71,12 +71,12 @@ impl Scope {
         parts.into_iter().flatten().collect()
     }
 
-    /// Whether requests can be told by it: they have an endpoint, and no more.
+    /// Whether requests can be counted for it: they have an endpoint, but no other part.
     pub fn has_requests(&self) -> bool {
         self.method.is_none() && self.who.is_none() && self.cause.is_none()
     }
 
-    /// The pieces that are in it; idle threads of pools only if they are wanted.
+    /// The pieces of time in this part; idle threads of pools only on request.
     pub fn pieces<'s>(
         &'s self,
         snapshot: &'s Snapshot,
@@ -107,7 +107,7 @@ impl Scope {
     }
 }
 
-/// For each stack whether this method is on it.
+/// Whether this method is on a stack, for each stack.
 fn nodes_with(tree: &CallTree, group: Option<usize>) -> Vec<bool> {
     let mut has = vec![false; tree.len()];
     let keys = tree.keys().iter().zip(tree.parents()).enumerate();

@@ -1,5 +1,5 @@
-//! Where the numbers come from: a recording of the target that a thread of ours begins, follows and
-//! ends. Whatever happens to the rest of the command, the recording in the target ends with it.
+//! The source of the numbers: a recording of the target that a thread starts, follows and ends. The
+//! recording in the target ends with that thread in any case.
 
 use super::still::Lived;
 use super::tail::{Follower, Ring};
@@ -24,34 +24,34 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What bounds the file in the target: a chunk ends after 5 s, a file after half of these.
+/// Limits of the file in the target: a chunk ends after 5 s, a file after half of this size or age.
 const BOUNDS: &str = "chunktime=5s,maxsize=64m,maxage=60s";
 const CHUNK: Duration = Duration::from_secs(5);
 const FILE: &str = "top.jfr";
-/// What the agent keeps beside the file.
+/// The older part, which the agent keeps next to the file.
 const KEPT: &str = "top.1.jfr";
-/// Time between two looks at the file; the agent writes once a second.
+/// Time between two readings of the file; the agent writes once a second.
 const LOOK: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(50);
-/// After so long without anything new the agent is asked whether it still records.
+/// After so long without news, the agent is asked whether it still records.
 const SILENCE: Duration = Duration::from_secs(5);
-/// Less of a recording is not shown.
+/// A shorter recording is not shown.
 const SPAN_MIN_NS: u64 = 800_000_000;
-/// What is shown ends so long before the last flush: a new wait is written once it has lasted a
+/// The window ends so long before the last flush. A new wait is written once it has lasted a
 /// second, and the flush after that comes within another tick.
 const LAG_NS: u64 = 1_200_000_000;
-/// News that wait for who shows them.
+/// Maximum number of news in the queue.
 const NEWS_MAX: usize = 4;
-/// Reading the recording takes at most such a part of a processor: one of so many.
+/// Reading the recording takes at most one part in so many of a processor.
 const LOAD: u32 = 5;
 
-/// What the thread tells.
+/// Messages of the thread.
 pub enum News {
     /// The recording has begun: the program's name.
     Ready(String),
     /// A new second.
     Snapshot(Box<Snapshot>),
-    /// It is over, without us.
+    /// It has ended without this command.
     End(String),
 }
 
@@ -79,7 +79,7 @@ impl Feed {
         }
     }
 
-    /// Waits until it records, and gives the program's name.
+    /// Waits until it records. Returns the program's name.
     pub fn ready(&mut self) -> Result<String> {
         loop {
             match self.next(PAUSE) {
@@ -92,7 +92,7 @@ impl Feed {
         }
     }
 
-    /// What is new, if anything within this time; an error once it can go no further.
+    /// The next news within this time; an error once the recording has failed.
     pub fn next(&mut self, time: Duration) -> Result<Option<News>> {
         match self.news.recv_timeout(time) {
             Ok(news) => Ok(Some(news)),
@@ -104,7 +104,7 @@ impl Feed {
         }
     }
 
-    /// Ends the recording and removes what is left of it.
+    /// Ends the recording and removes its files.
     pub fn end(mut self) -> Result<()> {
         self.join()
     }
@@ -121,7 +121,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        // Said already, or nobody is there to be told.
+        // The error is already printed, or the terminal is gone.
         let _ = self.join();
     }
 }
@@ -145,12 +145,12 @@ impl Worker {
         self.quit.load(Ordering::Relaxed) || sys::interrupted()
     }
 
-    /// Tells something; what comes too fast for who shows it is left out.
-    fn tell(&self, news: News) {
+    /// Sends news; drops them if the queue is full.
+    fn send(&self, news: News) {
         let _ = self.news.try_send(news);
     }
 
-    /// Tells the last thing, which must not be left out.
+    /// Sends the last news, which must not be dropped.
     fn end(&self, why: String) {
         let mut news = News::End(why);
         while let Err(TrySendError::Full(back)) = self.news.try_send(news) {
@@ -170,25 +170,25 @@ impl Worker {
         self.window_ns().saturating_add(LAG_NS)
     }
 
-    /// Tells what is new, and when to look again.
+    /// Sends a new snapshot. Returns the time of the next reading.
     fn show(&self, follower: &Follower) -> Instant {
         let began = Instant::now();
         if let Some(newest) = newest(follower.ring()) {
             let snapshot = Snapshot::before(newest, self.window_ns(), LAG_NS);
-            // The first flush comes soon, and what it says is chance.
+            // The first flush comes early, and its numbers are too small.
             if snapshot.span_ns() >= SPAN_MIN_NS {
-                self.tell(News::Snapshot(Box::new(snapshot)));
+                self.send(News::Snapshot(Box::new(snapshot)));
             }
         }
         Instant::now() + LOOK.max(began.elapsed() * LOAD)
     }
 
-    /// With the agent.
+    /// Records with the agent.
     fn inside(&self, target: Target) -> Result<()> {
         let pid = target.jvm().pid;
         let title = title(target.jvm());
         let recording = Recording::begin(target, &start_options(&self.args.sampling))?;
-        self.tell(News::Ready(title));
+        self.send(News::Ready(title));
         let target = recording.agent.target();
         let mut follower = Follower::new(target.open_file(&recording.path)?, self.kept_ns());
         let (mut next, mut heard) = (Instant::now() + LOOK, Instant::now());
@@ -211,7 +211,7 @@ impl Worker {
             if heard.elapsed() >= SILENCE {
                 heard = Instant::now();
                 if recording.is_ours() == Some(false) {
-                    self.end("the recording was stopped by somebody else".to_owned());
+                    self.end("the recording was stopped by another command".to_owned());
                     break;
                 }
             }
@@ -220,7 +220,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Without it.
+    /// Records without the agent.
     fn outside(&self, target: &Target) -> Result<()> {
         let pid = target.jvm().pid;
         let live = stacks::open(target)?;
@@ -228,7 +228,7 @@ impl Worker {
         let file = temporary().context("a temporary file for the recording")?;
         let mut follower = Follower::new(file.try_clone()?, self.kept_ns());
         let mut recorder = Recorder::start(&mut vm, file, outside::wanted(&self.args.sampling))?;
-        self.tell(News::Ready(title(target.jvm()) + "  from outside"));
+        self.send(News::Ready(title(target.jvm()) + "  from outside"));
         let (mut next, mut turn) = (Instant::now() + LOOK, Instant::now() + CHUNK);
         while !self.is_over() {
             let is_alive = target.is_alive();
@@ -255,7 +255,7 @@ impl Worker {
     }
 }
 
-/// What is kept, read; `None` if there is nothing.
+/// Reads the kept chunks; `None` if there are none yet.
 fn newest(ring: &Ring) -> Option<Newest> {
     let events: Vec<&str> = [EVENTS, told::WallTick::NAMES].concat();
     let bytes = ring.bytes();
@@ -296,7 +296,7 @@ fn temporary() -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A recording in the target; ended, and its files removed, when dropped.
+/// A recording in the target. When dropped, it ends and its files are removed.
 struct Recording {
     agent: Agent,
     path: String,
@@ -326,10 +326,10 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Whether what goes on in the target is this recording; none if it does not say.
+    /// Whether the target's running recording is this one; `None` if its status does not say.
     fn is_ours(&self) -> Option<bool> {
         let status = self.agent.command("status").ok()?;
-        // Links may lead to the folder, so its beginning can differ.
+        // A link may lead to the folder, so only the end of the path is compared.
         let file = self.path.rsplitn(3, '/').take(2);
         let ours = status.get("file")?.rsplitn(3, '/').take(2).eq(file);
         Some(ours && status.get("state") != Some("stopped"))
@@ -338,12 +338,12 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // Somebody may have ended it and begun one of his own.
+        // Another command may have ended it and started its own.
         if self.is_running && self.is_ours() != Some(false) {
-            // It may have ended by itself, with the JVM.
+            // The recording may have ended with the JVM.
             let _ = self.agent.command("stop");
         }
-        // Left behind only where the JVM's file system is gone as well.
+        // It remains only if the JVM's file system is gone as well.
         let _ = self.agent.target().remove_scratch_with(&self.path, &[KEPT]);
     }
 }

@@ -1,8 +1,8 @@
-//! `dwell top`: what a JVM does now, in the terminal, or as text screen by screen.
+//! `dwell top`: the present activity of a JVM, in the terminal, or as text screen by screen.
 //!
-//! It is a recording of ours that is followed while it is written ([`feed`]): the model
-//! ([`window`], [`drilled`], [`sheet`] and those that make tables), what keys do to it ([`state`])
-//! and what the screen shows ([`screen`]) know neither terminal nor target.
+//! It follows its own recording while that is written ([`feed`]). The model ([`window`],
+//! [`drilled`], [`sheet`] and the modules of tables), the actions of keys ([`state`]) and the
+//! screen's content ([`screen`]) are independent of terminal and target.
 
 mod ansi;
 mod drilled;
@@ -29,13 +29,13 @@ use state::{State, Tab};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Columns of text where the terminal does not say how many it has.
+/// Columns of text if the terminal reports none.
 const COLUMNS: usize = 100;
-/// Wider than this is an error of who said so.
+/// A larger number of columns is an error.
 const COLUMNS_MAX: usize = 1000;
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Runs until it is ended, the JVM ends, or all screens were shown.
+/// Runs until the user ends it, the JVM ends, or all screens were shown.
 pub fn run(args: &Top) -> Result<()> {
     if args.no_agent {
         outside::check(&args.sampling)?;
@@ -50,7 +50,7 @@ pub fn run(args: &Top) -> Result<()> {
         true => batch(args, &mut feed, &mut state),
         false => terminal::run(&mut feed, &mut state, args.count),
     };
-    // First the recording ends: nothing that is said can fail it.
+    // The recording ends first, because errors of the output must not prevent that.
     let ended = feed.end();
     let why = shown?;
     if !why.is_empty() {
@@ -71,7 +71,7 @@ fn tab(table: Table) -> Tab {
     }
 }
 
-/// Refuses to draw where nothing can be drawn.
+/// Refuses to draw without a usable terminal.
 fn check_terminal() -> Result<(), Usage> {
     let refuse = |what: &str| {
         Err(Usage(format!(

@@ -1,5 +1,5 @@
-//! The screen as lines of text with a meaning each; neither colours nor a terminal. Pure. All names
-//! of the program go through [`dwell_report::shortened`] or [`dwell_report::plain`].
+//! The screen as lines of text, each part with a meaning; without colours or a terminal. Pure. All
+//! names of the program go through [`dwell_report::shortened`] or [`dwell_report::plain`].
 
 use super::sheet::{Column, Row, Target};
 use super::state::{State, Tab};
@@ -10,20 +10,20 @@ use dwell_profile::KINDS;
 use dwell_report::{beginning, columns, padded, plain, shortened};
 use dwell_wall::cause::Cause;
 
-/// What a part of a line means.
+/// Meaning of a part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// Nothing special.
     Plain,
     /// A number or a name that matters.
     Strong,
-    /// What is of less interest.
+    /// Less important text.
     Faint,
-    /// Titles of a table, the tab that is shown.
+    /// Titles of a table, the selected tab.
     Title,
     /// The row that is selected.
     Selected,
-    /// Something to be known.
+    /// A warning.
     Alert,
     /// A cause of wall time.
     Of(Cause),
@@ -34,28 +34,28 @@ pub type Part = (String, Ink);
 /// A line.
 pub type Line = Vec<Part>;
 
-/// Less room is not drawn into.
+/// Minimum size of the screen.
 const LEAST: (usize, usize) = (20, 4);
-/// Room for names that columns must leave.
+/// Minimum room for names.
 const NAME_LEAST: usize = 20;
-/// Below this height the head is one line.
+/// At lower heights the head is one line.
 const HEAD_FROM: usize = 14;
 
 const HELP: &[&str] = &[
     "100 % is one processor, or one thread, for the whole window. WALL% is the",
     "time of Java threads, running or waiting; self: in the method itself.",
     "",
-    "1-7 Tab       methods, threads, endpoints, causes, stops, stacks, calls",
+    "1-7 Tab       methods, threads, endpoints, causes, safepoints, stacks, calls",
     "Up Down j k   another row; also PgUp, PgDn, Home, End, g, G",
-    "Enter Right   into the row: callers of a method, stacks of a thread, causes",
-    "              of an endpoint, who was late for a safepoint, a stack's frames",
-    "Esc Left      back, or without the filter",
-    "Space p       stand still, go on",
-    "s r           sort by the next column, the name too; the other way round",
-    "/             only rows with a text; Enter keeps it, Esc drops it",
-    "i             count idle threads of pools, or leave them out",
-    "t             threads one by one, or by the name that they share",
-    "c             what calls a method, or what it calls",
+    "Enter Right   open the row: callers of a method, stacks of a thread, causes",
+    "              of an endpoint, threads late for a safepoint, a stack's frames",
+    "Esc Left      back, or clear the filter",
+    "Space p       pause, resume",
+    "s r           sort by the next column or the name; reverse",
+    "/             filter rows by a text; Enter keeps it, Esc drops it",
+    "i             include or exclude idle pool threads",
+    "t             single threads, or groups by name",
+    "c             callers or callees of a method",
     "q Ctrl-C      end, and end the recording in the JVM",
 ];
 
@@ -83,7 +83,7 @@ pub fn screen(state: &mut State, width: usize, height: usize) -> Vec<Line> {
     lines
 }
 
-/// The same as text, the table with so many rows.
+/// The same as text, with so many rows of the table.
 pub fn text(state: &mut State, width: usize, rows: usize) -> String {
     let mut lines = vec![title(state, width)];
     lines.extend(head(state, width));
@@ -98,7 +98,7 @@ pub fn text(state: &mut State, width: usize, rows: usize) -> String {
     text
 }
 
-/// Cuts a line off at a width; each part is plain already.
+/// Cuts a line off at a width. Each part is plain already.
 fn fitting(parts: Line, width: usize) -> Line {
     let mut left = width;
     let mut line = Line::new();
@@ -186,9 +186,9 @@ fn cpu(snapshot: &Snapshot) -> Line {
     parts
 }
 
-/// As many causes as there is room for.
+/// The wall time, with as many causes as there is room for.
 fn wall(snapshot: &Snapshot, width: usize) -> Line {
-    /// Less is shown as 0.0.
+    /// A smaller share would be shown as 0.0.
     const LEAST: f64 = 0.05;
     let (strip, idle) = tabs::strip(snapshot);
     const LABEL: &str = "wall  ";
@@ -219,7 +219,7 @@ fn stood_still(snapshot: &Snapshot) -> Line {
     let kinds = KINDS.iter().filter(|kind| kind.words.all_stand);
     if snapshot.profile.info().engine.contains("outside") {
         let others: Vec<_> = kinds.map(|kind| format!("{}s", kind.words.one)).collect();
-        let text = format!("not seen from outside, nor {}", others.join(", "));
+        let text = format!("not available from outside, like {}", others.join(", "));
         parts.push((text, Ink::Faint));
         return parts;
     }
@@ -259,7 +259,7 @@ fn ink_of(cause: &str) -> Ink {
     Cause::from_name(cause).map_or(Ink::Plain, Ink::Of)
 }
 
-/// The tabs, or what was drilled into.
+/// The tabs, or the drilled path.
 fn bar(state: &State, width: usize) -> Line {
     let page = state.page();
     let mut parts = Line::new();
@@ -277,7 +277,7 @@ fn bar(state: &State, width: usize) -> Line {
         return fitting(parts, width);
     }
     let scope = format!("> {}", scope.join(" > "));
-    // Where there is little room, where one is says more than where one could go.
+    // If there is little room, the path is more important than the tabs.
     if used + NAME_LEAST > width || used + columns(&scope) > width {
         parts.retain(|(_, ink)| *ink == Ink::Title);
         parts.push((" ".to_owned(), Ink::Plain));
@@ -389,7 +389,7 @@ fn stack(frames: &[String], selected: usize, width: usize, room: usize) -> Vec<L
     frames.map(line).collect()
 }
 
-/// The first row to show, so that the selected one is in sight.
+/// The first row to show, so that the selected one is visible.
 fn first_shown(selected: usize, rows: usize, room: usize) -> usize {
     let last = rows.saturating_sub(room);
     selected.saturating_sub(room / 2).min(last)
@@ -417,7 +417,7 @@ fn foot(state: &State, width: usize) -> Line {
         _ => "",
     };
     let text = format!(
-        "q quit  Enter into  Esc back  Space pause  s sort  / filter  {keys}? keys{}",
+        "q quit  Enter open  Esc back  Space pause  s sort  / filter  {keys}? keys{}",
         if state.hides_idle() {
             ""
         } else {

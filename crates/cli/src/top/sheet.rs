@@ -1,19 +1,19 @@
-//! A table as all tabs show one: columns, rows, sorting and filtering. Pure.
+//! A table, the common form of all tabs: columns, rows, sorting and filtering. Pure.
 
 use super::drilled::Who;
 use dwell_profile::NodeId;
 
-/// Rows that are kept; nobody reads on to the end of more.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 1000;
 
 /// A column in front of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What stands above it.
+    /// The title.
     pub title: &'static str,
-    /// How wide it is.
+    /// The width.
     pub width: usize,
-    /// Whether it is text, which stands at the left.
+    /// Whether it is text, which is aligned left.
     pub is_text: bool,
 }
 
@@ -40,9 +40,9 @@ impl Column {
 /// A field of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What is shown.
+    /// The text.
     pub text: String,
-    /// What it is sorted by, the greatest first.
+    /// The sort value, largest first.
     pub value: f64,
 }
 
@@ -68,7 +68,7 @@ impl Cell {
         }
     }
 
-    /// A time; 0 means none.
+    /// A time; 0 is shown as none.
     pub fn time(ns: u64) -> Cell {
         Cell {
             text: match ns {
@@ -85,37 +85,37 @@ impl Cell {
     }
 }
 
-/// What a row stands for: what is drilled into from it.
+/// The target of a row for drilling down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A method.
     Method(String),
-    /// A thread or several.
+    /// A thread or a group.
     Who(Who),
     /// An endpoint, or no endpoint.
     Endpoint(Option<String>),
     /// A cause.
     Cause(String),
-    /// An operation that the JVM stopped for.
+    /// An operation at a safepoint.
     Operation(String),
     /// A stack, by its node in the snapshot that the row was made from.
     Stack(NodeId),
-    /// Nothing more is known.
+    /// No target.
     Nothing,
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Tells it from others, also in the next table.
+    /// Identifies the row, also in the next table.
     pub key: String,
     /// The fields before the name.
     pub cells: Vec<Cell>,
     /// The last field; as wide as there is room.
     pub name: String,
-    /// How deep it is in a tree.
+    /// Depth in a tree.
     pub depth: usize,
-    /// What it stands for.
+    /// The target.
     pub target: Target,
 }
 
@@ -124,27 +124,27 @@ pub struct Row {
 pub struct Table {
     /// The columns before the name.
     pub columns: &'static [Column],
-    /// What stands above the names.
+    /// The title of the names.
     pub title: &'static str,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Whether their order says something: they are not sorted then.
+    /// Whether the rows are a tree, which is not sorted.
     pub is_tree: bool,
-    /// What is said if there is none.
+    /// Text in place of an empty table.
     pub empty: &'static str,
 }
 
-/// How to sort: by a column, or by name with the number of columns.
+/// Sort order: by a column, or by name, which has the number after the last column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort {
     /// The column.
     pub column: usize,
-    /// The least first.
+    /// Smallest first.
     pub is_reversed: bool,
 }
 
 impl Table {
-    /// Only rows with this text in their name or words, in this order, and not too many of them.
+    /// The rows with this text in their name or words, sorted and limited.
     #[must_use]
     pub fn arranged(mut self, filter: &str, sort: Sort) -> Table {
         let filter = filter.to_lowercase();
@@ -167,7 +167,7 @@ impl Table {
                     true => by_value.reverse(),
                     false => by_value,
                 };
-                // Where the chosen column says nothing, the others do.
+                // If the sort column has equal values, the others decide.
                 let rest = || {
                     let pairs = a.cells.iter().zip(&b.cells);
                     pairs

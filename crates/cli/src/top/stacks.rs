@@ -1,5 +1,5 @@
-//! Stacks, and who calls a method or is called by it. Pure; no recursion, because the program
-//! chooses how deep a stack is.
+//! Stacks, and trees of callers and callees of a method. Pure; without recursion, because the
+//! program determines the depth of a stack.
 
 use super::drilled::Scope;
 use super::sheet::{Cell, Column, Row, Table, Target};
@@ -15,25 +15,25 @@ const STACKS: &[Column] = &[
     Column::text("CAUSE", 11),
 ];
 const CALLS: &[Column] = &[Column::number("CPU%", 6), Column::number("WALL%", 7)];
-/// Frames of a stack that its row names.
+/// Frames of a stack in its row.
 const NAMED: usize = 6;
 /// Frames that are followed up or down from a method.
 const CALLS_MAX: usize = 256;
-/// Frames that are shown of one stack.
+/// Frames of one stack that are shown.
 const FRAMES_MAX: usize = 10_000;
-/// What takes less of its method's time is not shown in a tree.
+/// Smaller shares of the method's time are not shown in a tree.
 const LEAST: f64 = 0.005;
-/// Rows of a tree.
+/// Maximum rows of a tree.
 const ROWS_MAX: usize = 1000;
 
-/// The stacks, each with what was done or waited for there.
+/// The stacks, each with its activity or cause of waiting.
 pub fn stacks(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
     let mut sums: BTreeMap<(NodeId, &str), Time> = BTreeMap::new();
     for piece in scope.pieces(snapshot, idle) {
         let at = (piece.node, snapshot.cause(piece));
         *sums.entry(at).or_default() += &piece.time;
     }
-    // Names are long: only the rows that can be at the top get theirs.
+    // Names are long, so only the rows that can be at the top get them.
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, time)| std::cmp::Reverse(time.cpu.max(time.wall)));
     sums.truncate(ROWS_MAX);
@@ -62,7 +62,7 @@ fn name(snapshot: &Snapshot, key: u32) -> &str {
     names.get(key as usize).map_or("", String::as_str)
 }
 
-/// The same for the same stack in every snapshot.
+/// A key that is the same for the same stack in each snapshot.
 fn key(snapshot: &Snapshot, node: NodeId, cause: &str) -> String {
     let mut hasher = DefaultHasher::new();
     cause.hash(&mut hasher);
@@ -76,21 +76,21 @@ fn key(snapshot: &Snapshot, node: NodeId, cause: &str) -> String {
 pub fn short(method: &str) -> &str {
     let mut dots = method.rmatch_indices('.');
     let (_, before) = (dots.next(), dots.next());
-    // A library's name has dots of its own.
+    // A library's name has its own dots.
     match before {
         Some((at, _)) if !method.contains(".so") => method.get(at + 1..).unwrap_or(method),
         _ => method,
     }
 }
 
-/// The innermost frames that say the most: where it is, the innermost of Java, the program's own.
+/// The most telling frames: the innermost one, the innermost of Java, and the program's own.
 fn summary(snapshot: &Snapshot, node: NodeId, cause: &str) -> String {
     let kind = |key: u32| snapshot.kinds.get(key as usize).copied();
     let keys = || snapshot.tree.stack(node);
     let has = |wanted| keys().any(|key| kind(key) == Some(wanted));
     let has_program = has(Kind::Program);
     let has_java = has_program || has(Kind::Jdk);
-    // In which call of the system a thread waits, the cause has said.
+    // The cause already names the system call in which a thread waits.
     let runs = [Cause::Running, Cause::Runnable, Cause::Throttled]
         .map(Cause::name)
         .contains(&cause);
@@ -123,7 +123,7 @@ fn summary(snapshot: &Snapshot, node: NodeId, cause: &str) -> String {
     }
 }
 
-/// The frames of a stack, the innermost first, as it was seen most.
+/// The frames of a stack, innermost first, in its most frequent form.
 pub fn frames(snapshot: &Snapshot, scope: &Scope, node: NodeId) -> Vec<String> {
     let mut places: BTreeMap<NodeId, u64> = BTreeMap::new();
     for piece in scope
@@ -158,7 +158,7 @@ pub fn frames(snapshot: &Snapshot, scope: &Scope, node: NodeId) -> Vec<String> {
         .collect()
 }
 
-/// Who calls the scope's method, or whom it calls, as a tree with the method at its root.
+/// The callers or callees of the scope's method, as a tree with the method at its root.
 pub fn calls(snapshot: &Snapshot, scope: &Scope, idle: bool, is_callees: bool) -> Table {
     let Some(method) = &scope.method else {
         return Table::default();
@@ -173,7 +173,7 @@ pub fn calls(snapshot: &Snapshot, scope: &Scope, idle: bool, is_callees: bool) -
     let mut own: Vec<(NodeId, Time)> = Vec::new();
     for (node, time) in sums {
         let stack: Vec<u32> = snapshot.tree.stack(node).collect();
-        // Where it was called first: calls of itself are below that.
+        // The outermost call, with recursive calls below it.
         let outermost = stack.iter().rposition(|key| Some(*key as usize) == group);
         let Some(outermost) = outermost else { continue };
         let (inner, outer) = stack.split_at(outermost);
@@ -200,8 +200,8 @@ pub fn calls(snapshot: &Snapshot, scope: &Scope, idle: bool, is_callees: bool) -
     Table {
         columns: CALLS,
         title: match is_callees {
-            true => "WHAT IT CALLS (c: what calls it)",
-            false => "WHAT CALLS IT (c: what it calls)",
+            true => "CALLEES (c: callers)",
+            false => "CALLERS (c: callees)",
         },
         rows: rows(snapshot, &tree, &tree.totals(&times)),
         is_tree: true,
@@ -217,7 +217,7 @@ fn rows(snapshot: &Snapshot, tree: &CallTree, totals: &[Time]) -> Vec<Row> {
         wall: (all.wall as f64 * LEAST) as u64,
     };
     let mut rows: Vec<Row> = Vec::new();
-    // The path of keys down to here, and how deep each row is: a chain of only children is not
+    // The path of keys to this row, and the depth of each row. A chain of single children is not
     // indented.
     let mut path: Vec<u32> = Vec::new();
     let mut depths: Vec<usize> = vec![0];

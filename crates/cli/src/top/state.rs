@@ -1,4 +1,4 @@
-//! What is looked at, and what keys do to it. Pure: knows no terminal, no clock and no target.
+//! The shown page, and the actions of keys. Pure: independent of terminal, clock and target.
 
 use super::drilled::Scope;
 use super::sheet::{Row, Sort, Table, Target};
@@ -6,7 +6,7 @@ use super::window::{IDLE, RUNNING, Snapshot};
 use super::{stacks, stops, tabs};
 use std::rc::Rc;
 
-/// Pages that can be drilled down at most.
+/// Maximum depth of drilling down.
 const PAGES_MAX: usize = 64;
 /// The longest filter.
 const FILTER_MAX: usize = 200;
@@ -50,13 +50,13 @@ impl Tab {
             Tab::Threads => "Threads",
             Tab::Endpoints => "Endpoints",
             Tab::Causes => "Causes",
-            Tab::Stops => "Stops",
+            Tab::Stops => "Safepoints",
             Tab::Stacks => "Stacks",
             Tab::Calls => "Calls",
         }
     }
 
-    /// The column that it is sorted by at first.
+    /// The column of the initial order.
     fn first_sort(self, scope: &Scope) -> Sort {
         let waits = scope.cause.as_deref().is_some_and(|cause| cause != RUNNING);
         let column = match self {
@@ -90,7 +90,7 @@ pub enum Key {
     Home,
     /// To the last row.
     End,
-    /// Into a row.
+    /// Open a row.
     Enter,
     /// Back.
     Back,
@@ -108,34 +108,34 @@ pub enum Key {
     Redraw,
 }
 
-/// What is to be done after a key.
+/// The action after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Show it.
+    /// Show the screen.
     Show,
     /// End.
     Quit,
-    /// Give the terminal back until we are continued.
+    /// Release the terminal until the process is continued.
     Suspend,
-    /// Draw all of it anew.
+    /// Redraw the whole screen.
     Redraw,
 }
 
-/// What is looked at.
+/// A page.
 pub struct Page {
-    /// Which part of the time.
+    /// The part of the time.
     pub scope: Scope,
-    /// Which table.
+    /// The table.
     pub tab: Tab,
-    /// In which order; none: the tab's own.
+    /// The order; `None`: the tab's own.
     sort: Option<Sort>,
     /// Only rows with this text.
     pub filter: String,
     /// The frames of one stack, instead of a table.
     pub frames: Option<Vec<String>>,
-    /// The row that was chosen; none: the first, whichever it is.
+    /// Key of the selected row; `None`: the first row.
     chosen: Option<String>,
-    /// Its place.
+    /// Its index.
     pub selected: usize,
 }
 
@@ -152,13 +152,13 @@ impl Page {
         }
     }
 
-    /// How it is sorted.
+    /// The order of the table.
     pub fn sort(&self) -> Sort {
         self.sort
             .unwrap_or_else(|| self.tab.first_sort(&self.scope))
     }
 
-    /// The tabs that it can show.
+    /// The tabs of this page.
     pub fn tabs(&self) -> &'static [Tab] {
         let all = &Tab::ALL;
         match self.scope.method.is_some() {
@@ -175,17 +175,17 @@ impl Page {
     }
 }
 
-/// All that the screen shows.
+/// The content of the screen.
 pub struct State {
     /// The program: pid, name, JVM.
     pub title: String,
-    /// What is shown.
+    /// The shown snapshot.
     pub snapshot: Option<Rc<Snapshot>>,
-    /// What came since it was paused.
+    /// The newest snapshot during a pause.
     newest: Option<Rc<Snapshot>>,
-    /// Whether it stands still.
+    /// Whether the screen is paused.
     pub is_paused: bool,
-    /// What was drilled into; never empty.
+    /// The drilled pages; never empty.
     pages: Vec<Page>,
     /// The filter that is being typed.
     pub typing: Option<String>,
@@ -197,9 +197,9 @@ pub struct State {
     pub grouped: bool,
     /// Whether calls are shown downwards.
     pub callees: bool,
-    /// What there is to know besides.
+    /// A note for the user.
     pub note: String,
-    /// Rows of the table that are shown at a time.
+    /// Visible rows of the table.
     pub room: usize,
     /// The rows.
     pub table: Table,
@@ -225,9 +225,9 @@ impl State {
         }
     }
 
-    /// What is looked at.
+    /// The shown page.
     pub fn page(&self) -> &Page {
-        // There is always one.
+        // There is always a page.
         &self.pages[self.pages.len() - 1]
     }
 
@@ -236,7 +236,7 @@ impl State {
         &mut self.pages[last]
     }
 
-    /// Shows what is new, or keeps it until the pause is over.
+    /// Shows a new snapshot, or keeps it until the pause is over.
     pub fn take(&mut self, snapshot: Snapshot) {
         let snapshot = Rc::new(snapshot);
         match self.is_paused {
@@ -248,7 +248,7 @@ impl State {
         }
     }
 
-    /// Makes the table anew.
+    /// Builds the table.
     pub fn refresh(&mut self) {
         let Some(snapshot) = self.snapshot.clone() else {
             return;
@@ -278,7 +278,7 @@ impl State {
         };
     }
 
-    /// How many lines can be gone through.
+    /// Number of lines to scroll through.
     fn lines(&self) -> usize {
         let page = self.page();
         page.frames.as_ref().map_or(self.table.rows.len(), Vec::len)
@@ -295,7 +295,7 @@ impl State {
         };
     }
 
-    /// Does what a key means.
+    /// Carries out a key's action.
     pub fn press(&mut self, key: Key) -> Action {
         match key {
             Key::Interrupt => return Action::Quit,
@@ -373,7 +373,7 @@ impl State {
     fn sort_by_next(&mut self) {
         let columns = self.table.columns.len();
         let sort = self.page().sort();
-        // By the name, too.
+        // The name is the column after the last one.
         self.page_mut().sort = Some(Sort {
             column: (sort.column + 1) % (columns + 1),
             is_reversed: false,
@@ -426,7 +426,7 @@ impl State {
         self.refresh();
     }
 
-    /// Goes into the selected row.
+    /// Opens the selected row.
     fn drill(&mut self) {
         let page = self.page();
         let Some(row) = self.table.rows.get(page.selected) else {
@@ -438,7 +438,7 @@ impl State {
         let Some(next) = self.below(row, &page.scope) else {
             return;
         };
-        // So that the way back leads to this row.
+        // Remembered, so that the way back leads to this row.
         let key = row.key.clone();
         self.page_mut().chosen = Some(key);
         self.pages.push(next);
@@ -484,7 +484,7 @@ impl State {
         Some(Page::new(scope, tab))
     }
 
-    /// Whether idle threads are left out of what is shown.
+    /// Whether idle threads are left out of the screen.
     pub fn hides_idle(&self) -> bool {
         !self.idle && self.page().scope.cause.as_deref() != Some(IDLE)
     }

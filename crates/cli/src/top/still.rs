@@ -1,25 +1,25 @@
-//! Threads that still wait. A wait is written once it has lasted a second, and then ever less
-//! often, down to once a minute. So of a thread without news the file says only where it was last.
-//! There it is, or another place would have been written. Pure.
+//! Threads that still wait. A wait is written once it has lasted a second, and then less and less
+//! often, down to once a minute. For a thread without news, the file only has its last wait. The
+//! thread is still there, or another wait would have been written. Pure.
 
 use super::window::Time;
 use dwell_profile::{Extent, Look, Profile, Window};
 use std::collections::HashMap;
 
-/// Waits that have lasted so long are written, and no others are held back for more than seconds:
-/// what was seen so long is likelier to go on than what was not.
+/// Minimum duration of a wait that counts as settled. Such waits are written, and others are held
+/// back for a few seconds only. A longer wait is also more likely to go on.
 const SETTLED_NS: u64 = 800_000_000;
-/// These are no places where a thread stays.
+/// Causes of moments in which a thread does not stay.
 const NO_WAITS: [&str; 2] = ["runnable", "throttled"];
 
-/// How many threads there were, whose wall time it is, in some time.
+/// Number of threads with wall time in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lived {
-    /// The end of that time, in nanoseconds since the Unix epoch.
+    /// End of the interval, in nanoseconds since the Unix epoch.
     pub time_ns: u64,
-    /// How long it is.
+    /// Its length.
     pub span_ns: u64,
-    /// How many.
+    /// Number of threads.
     pub threads: u64,
 }
 
@@ -33,23 +33,23 @@ impl Lived {
     }
 }
 
-/// What is known last of a thread.
+/// The last known activity of a thread.
 #[derive(Clone, Copy, Default)]
 struct Last {
-    /// Its last wait, as a place in the profile's looks.
+    /// Its last wait, as an index into the profile's looks.
     look: Option<usize>,
-    /// When that was over, as far as it is written. It goes on also if the thread has run for a
-    /// moment since.
+    /// Its end, as far as it is written. A wait is extended even if the thread has run for a moment
+    /// since.
     waited_ns: u64,
     /// Time in the window since then in which it ran or was runnable.
     ran_ns: u64,
 }
 
-/// What of a window is not written yet, as looks of the profile that go on, each with its time.
+/// The unwritten part of a window, as looks of the profile that go on, each with its time.
 ///
-/// All Java threads are somewhere all the time. So what is missing is what they lived, less what
-/// is `seen` in the window, and no more than that is made up: a thread that has ended without a
-/// word, or for which others stand, does not count twice. Waits that have settled come first.
+/// All Java threads have wall time all the time. So the missing time is that of the living threads,
+/// minus the time `seen` in the window. No more time is added. So a thread that has ended without
+/// an event, or that other looks represent, does not count twice. Settled waits come first.
 pub fn waits(
     profile: &Profile,
     lived: &[Lived],
@@ -93,7 +93,7 @@ pub fn waits(
     waits
 }
 
-/// For how many threads some looks stand, at least the one they saw.
+/// The number of threads that some looks represent; at least one.
 fn stands_for(look: &Look) -> f64 {
     match look.duration_ns {
         0 => 1.0,
@@ -152,7 +152,7 @@ mod tests {
         builder
     }
 
-    /// A wait of a thread, from a second to another.
+    /// A wait of a thread, from one second to another.
     fn wait(builder: &mut Builder, thread: u32, cause: &str, (from, to): (u64, u64), stands: u64) {
         let cause = builder.cause(cause);
         builder.look(Look {
@@ -166,7 +166,7 @@ mod tests {
         });
     }
 
-    /// So many threads, asked each second.
+    /// A constant number of threads, counted each second.
     fn lived(threads: u64) -> Vec<Lived> {
         let at = |second| Lived {
             time_ns: second * SECOND,

@@ -1,4 +1,4 @@
-//! The tables of safepoints: by what the JVM stopped for, and who was late. Pure.
+//! The tables of safepoints: by operation, and the late threads. Pure.
 
 use super::drilled::Scope;
 use super::sheet::{Cell, Column, Row, Table, Target};
@@ -16,8 +16,8 @@ const LATE: &[Column] = &[
     Column::number("LATE", 7),
     Column::text("THREAD", 20),
 ];
-/// Stands for safepoints of which only the number is known.
-const COUNTED: &str = "(counted only)";
+/// Name for safepoints of which only the number is known.
+const COUNTED: &str = "(unnamed)";
 
 #[derive(Default)]
 struct Sum {
@@ -27,7 +27,7 @@ struct Sum {
     reaching_ns: u64,
 }
 
-/// The safepoints of the window by what they were for.
+/// The safepoints of the window by operation.
 pub fn operations(snapshot: &Snapshot) -> Table {
     let names = snapshot.profile.names();
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub fn operations(snapshot: &Snapshot) -> Table {
     }
 }
 
-/// The threads that others waited for, of the scope's operation.
+/// The late threads of the scope's operation.
 pub fn late(snapshot: &Snapshot, scope: &Scope) -> Table {
     let profile = &snapshot.profile;
     let wanted = scope.operation.as_deref();

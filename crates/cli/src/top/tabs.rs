@@ -32,7 +32,7 @@ const CAUSES: &[Column] = &[
     Column::text("CAUSE", 11),
 ];
 
-/// Time of each method: at the top of the stack, and anywhere on it.
+/// Time of each method: as the innermost frame, and anywhere on the stack.
 pub fn methods(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
     let tree = &snapshot.tree;
     let mut own = vec![Time::default(); tree.len()];
@@ -58,7 +58,7 @@ pub fn methods(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
             let at = |times: &[Time]| times.get(node as usize).copied().unwrap_or_default();
             let [own_sum, total] = sum;
             *own_sum += &at(&own);
-            // A method that is on a stack several times has its time once.
+            // A recursive method counts once per stack.
             if *open == 0 {
                 *total += &at(&below);
             }
@@ -99,7 +99,7 @@ impl<'s> ByCause<'s> {
         *self.sums.entry(snapshot.cause(piece)).or_default() += piece.time.wall;
     }
 
-    /// What most of the wall time was, with its share.
+    /// The most frequent cause of wall time, with its share.
     fn mostly(&self) -> Cell {
         let most = self.sums.iter().max_by_key(|(_, wall)| **wall);
         match most {
@@ -112,7 +112,7 @@ impl<'s> ByCause<'s> {
     }
 }
 
-/// Time of each thread, or of those whose names differ in numbers only.
+/// Time of each thread, or of each group of threads whose names differ in numbers only.
 pub fn threads(snapshot: &Snapshot, scope: &Scope, idle: bool, grouped: bool) -> Table {
     let profile = &snapshot.profile;
     let mut by_thread: BTreeMap<u32, ByCause<'_>> = BTreeMap::new();
@@ -136,7 +136,7 @@ pub fn threads(snapshot: &Snapshot, scope: &Scope, idle: bool, grouped: bool) ->
             continue;
         };
         let name = profile.thread_name(thread);
-        // There can be a million virtual ones, each seen once.
+        // There may be a million virtual threads, each seen once, so they are grouped.
         let who = match grouped || found.is_virtual {
             true => Who::Group(group_of(name)),
             false => Who::One {
@@ -179,7 +179,7 @@ pub fn threads(snapshot: &Snapshot, scope: &Scope, idle: bool, grouped: bool) ->
     }
 }
 
-/// The least time that so many percent of the requests did not exceed.
+/// Percentile of weighted values.
 fn percentile(sorted: &[(u64, u64)], percent: f64) -> u64 {
     let all: u64 = sorted.iter().map(|(_, count)| count).sum();
     let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
@@ -210,7 +210,7 @@ pub fn endpoints(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
             sums.entry(endpoint).or_default();
         }
     }
-    // Without any endpoint there is nothing to tell apart.
+    // Without any endpoint, the table would have one row.
     if sums.keys().all(Option::is_none) && requests.is_empty() {
         sums.clear();
     }
@@ -238,7 +238,7 @@ pub fn endpoints(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
             depth: 0,
             target: Target::Endpoint(endpoint.map(str::to_owned)),
         };
-        // What was for no request is most of the time, and not what is looked for.
+        // Sorted last: time without a request is mostly the largest, and of no interest here.
         if endpoint.is_none() {
             row.cells.iter_mut().for_each(|cell| cell.value = -1.0);
         }
@@ -253,7 +253,7 @@ pub fn endpoints(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
     }
 }
 
-/// What Java threads did and waited for.
+/// Wall time of Java threads by cause.
 pub fn causes(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
     let mut sums: BTreeMap<&str, BTreeMap<u32, u64>> = BTreeMap::new();
     for piece in scope.pieces(snapshot, idle) {
@@ -281,7 +281,7 @@ pub fn causes(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
             cells: vec![
                 Cell::share(snapshot.rate(sum)),
                 Cell::words(format!("{share:.1}"), share),
-                // Sorted by the alphabet it would say nothing.
+                // Alphabetical order would be meaningless.
                 Cell::words(cause.to_owned(), share),
             ],
             name: place,
@@ -298,7 +298,7 @@ pub fn causes(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
     }
 }
 
-/// The innermost frame, whatever it is.
+/// The innermost frame.
 fn top_of(snapshot: &Snapshot, node: u32) -> String {
     let frame = snapshot.profile.tree().key(node);
     if frame == CallTree::NO_KEY {
@@ -308,7 +308,7 @@ fn top_of(snapshot: &Snapshot, node: u32) -> String {
     method.map_or(String::new(), |(id, _)| snapshot.profile.method_name(id))
 }
 
-/// The wall time of all Java threads by cause, the largest first, and that of idle ones.
+/// The wall time of all Java threads by cause, largest first, and that of idle ones.
 pub fn strip(snapshot: &Snapshot) -> (Vec<(&str, f64)>, f64) {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for piece in &snapshot.pieces {

@@ -1,23 +1,24 @@
-//! Follows a recording while it is written: keeps the bytes of its last chunks, no more than the
-//! window needs, and to know where threads wait of which nothing is written for long. Knows chunks
-//! only, not what is in them; waits for nothing.
+//! Follows a recording while it is written. Keeps the bytes of its last chunks: those of the
+//! window, and older ones with the last events of threads that wait long. Handles whole chunks, not
+//! their content, and never blocks.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Magic, version, size, checkpoint, metadata, start and duration: what is read of a header.
+/// Length of the needed part of a header: magic, version, size, checkpoint, metadata, start and
+/// duration.
 const HEADER_READ: usize = 48;
 const HEADER: u64 = 68;
-/// Bytes that are kept at most: of a program that fills them faster, the window is shorter.
+/// Maximum bytes that are kept. If a program fills them faster, the window is shorter.
 pub const KEPT_MAX: usize = 64 << 20;
-/// A thread that waits is written once a minute, and some seconds later it is in the file.
+/// A waiting thread is written once a minute, and is in the file some seconds later.
 const NEWS_NS: u64 = 65_000_000_000;
-/// Bytes that are kept for that alone: all that is kept is read for each screen.
+/// Maximum bytes of older chunks. All kept bytes are read for each screen.
 const NEWS_MAX: usize = 16 << 20;
 
-/// Where a chunk begins and ends, in the file and in time.
+/// Begin and end of a chunk, in the file and in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     size: u64,
@@ -26,7 +27,7 @@ struct Span {
 }
 
 impl Span {
-    /// What a header says; `None` if there is none, or it promises what is not there.
+    /// Reads a header; `None` if there is no complete chunk.
     fn read(file: &File, at: u64, len: u64) -> io::Result<Option<Span>> {
         if at + HEADER > len {
             return Ok(None);
@@ -58,7 +59,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Keeps what is needed to see so far back.
+    /// Keeps the chunks for a window of this length.
     pub fn new(window_ns: u64) -> Ring {
         Ring {
             window_ns,
@@ -90,25 +91,25 @@ impl Ring {
         }
     }
 
-    /// When the last flush was, in nanoseconds since the Unix epoch; 0 before the first.
+    /// Time of the last flush, in nanoseconds since the Unix epoch; 0 before the first.
     pub fn newest_ns(&self) -> u64 {
         let last = self.open.as_ref().or(self.closed.back());
         last.map_or(0, |(span, _)| span.end_ns)
     }
 
-    /// When what is kept begins.
+    /// Begin of the kept chunks.
     #[cfg(test)]
     fn oldest_ns(&self) -> u64 {
         let first = self.closed.front().or(self.open.as_ref());
         first.map_or(0, |(span, _)| span.start_ns)
     }
 
-    /// The bytes of all that is kept.
+    /// The bytes of all kept chunks.
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes_since(0)
     }
 
-    /// Those of the chunks that the window needs, if others are kept, too.
+    /// The chunks of the window, if older ones are kept as well.
     pub fn newest(&self) -> Option<Vec<u8>> {
         let oldest_ns = self.newest_ns().saturating_sub(self.window_ns);
         let (first, _) = self.closed.front()?;
@@ -122,7 +123,7 @@ impl Ring {
     }
 }
 
-/// A file that grows, and may be replaced by one that goes on where it ends.
+/// A growing file, which may be replaced by a new one that continues it.
 pub struct Follower {
     file: File,
     at: u64,
@@ -139,23 +140,23 @@ impl Follower {
         }
     }
 
-    /// What was read.
+    /// The chunks.
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// Reads what has come. `now` is what has the file's name now, if anything has: if that is
-    /// another one, the old one is read to its end first. Tells whether there was anything new.
+    /// Reads new data. `now` is the file that has the name now. If it is another one, the old file
+    /// is first read to its end. Returns whether there was new data.
     ///
     /// # Errors
-    /// Whatever reading the files answers.
+    /// Errors of reading the files.
     pub fn poll(&mut self, now: Option<File>) -> io::Result<bool> {
         let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino()));
         let mut has_news = self.read()?;
         if let Some(now) = now
             && id(&now)? != id(&self.file)?
         {
-            // The last flush may have come between the two.
+            // The last flush may have come in between.
             self.read()?;
             self.replace(now);
             has_news |= self.read()?;
@@ -163,7 +164,7 @@ impl Follower {
         Ok(has_news)
     }
 
-    /// Goes on in another file; the old one has ended.
+    /// Continues in another file; the old one has ended.
     pub fn replace(&mut self, file: File) {
         self.ring.close();
         self.file = file;
@@ -254,7 +255,7 @@ mod tests {
         }
         assert!(!follower.poll(Some(place.open())).unwrap());
         let ring = follower.ring();
-        // 200 - 65 = 135: the chunk that ended then may have what is known last of a thread.
+        // 200 - 65 = 135: the chunk that ended then may have the last event of a thread.
         assert_eq!(
             (ring.oldest_ns(), ring.newest_ns()),
             (130 * SECOND, 200 * SECOND)
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_replaced_is_read_to_its_end() {
+    fn replaced_file_is_read_to_its_end() {
         let (place, kept) = (Place::new("old"), Place::new("kept"));
         place.add(&chunk(1, 1));
         let mut follower = Follower::new(place.open(), 60 * SECOND);

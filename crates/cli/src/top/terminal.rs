@@ -1,5 +1,5 @@
-//! The terminal: takes it over, draws what [`screen`](super::screen) says, reads keys, and gives it
-//! back as it was, however we end.
+//! The terminal: takes it over, draws the lines of [`screen`](super::screen), reads keys, and
+//! always restores the terminal at the end.
 
 use super::ansi::Ansi;
 use super::feed::{Feed, News};
@@ -25,17 +25,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Time that a key, or what is new, is waited for.
+/// Time to wait for a key or for news.
 const WAIT: Duration = Duration::from_millis(50);
-/// Keys that are taken before the screen is drawn again.
+/// Keys to handle before the screen is drawn again.
 const EVENTS_MAX: usize = 64;
 
-/// Whether the terminal is ours now.
+/// Whether this process has taken over the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours; given back when dropped.
+/// The terminal while it is taken over. It is restored when dropped.
 struct Screen {
-    /// Never dropped: it would complain to a terminal that is gone, and panic over that.
+    /// Never dropped: it would panic over a closed terminal.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Ansi<Stdout>>>>,
 }
 
@@ -66,7 +66,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Stands back until the shell lets us go on.
+    /// Suspends the process until the shell continues it.
     fn suspend(&mut self) -> std::io::Result<()> {
         give_back();
         sys::suspend();
@@ -89,14 +89,14 @@ fn take_over() -> std::io::Result<()> {
 
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::Relaxed) {
-        // Each is worth a try, and nobody could be told.
+        // Each step is tried; there is no place to report an error.
         let _ = execute!(stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }
 
-/// Keys and changes of the size, read by a thread of its own: of a terminal that goes away its
-/// reader may never come back.
+/// Keys and changes of size, read by a thread of its own, because reading from a closed terminal
+/// may block for ever.
 fn events() -> Receiver<Event> {
     let (sender, events) = sync_channel(EVENTS_MAX);
     std::thread::spawn(move || {
@@ -109,12 +109,12 @@ fn events() -> Receiver<Event> {
     events
 }
 
-/// Shows what comes until somebody ends it, or so many screens were shown; gives what is to be said
-/// then.
+/// Shows snapshots until the user ends it, or so many screens were shown. Returns the closing
+/// message.
 pub fn run(feed: &mut Feed, state: &mut State, count: Option<u32>) -> Result<String> {
     let mut screen = Screen::take()?;
     match watch(&mut screen, feed, state, count) {
-        // There is nobody to be told.
+        // The terminal is gone, so the error cannot be shown.
         Err(_) if sys::terminal_is_gone() => Ok(String::new()),
         other => other,
     }
@@ -172,7 +172,7 @@ fn watch(
     Ok(String::new())
 }
 
-/// What a key means to us.
+/// The meaning of a key.
 fn meaning(key: KeyEvent) -> Option<Key> {
     if key.kind == KeyEventKind::Release {
         return None;
@@ -203,7 +203,7 @@ fn meaning(key: KeyEvent) -> Option<Key> {
     })
 }
 
-/// Draws lines into a buffer. Without colours all that is told by them is told by words, too.
+/// Draws lines into a buffer. Without colours, words and attributes carry the same meaning.
 pub fn paint(lines: &[Line], buffer: &mut Buffer, colours: bool) {
     let area = buffer.area;
     for (line, y) in lines.iter().zip(area.top()..area.bottom()) {
@@ -225,7 +225,7 @@ fn style(ink: Ink, colours: bool) -> Style {
     match ink {
         Ink::Plain => style,
         Ink::Strong => style.add_modifier(Modifier::BOLD),
-        // A grey of the sixteen can be the colour of the ground.
+        // One of the sixteen greys may equal the background.
         Ink::Faint => style.add_modifier(Modifier::DIM),
         Ink::Title => style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
         Ink::Selected => style.add_modifier(Modifier::REVERSED),
@@ -285,7 +285,7 @@ mod tests {
         assert!(!child.wait().unwrap().success());
         assert_eq!(modes(&line), before);
         let mut output = String::new();
-        // All has been written; it is more than nothing and less than fits.
+        // All output has been written; it is not empty, and smaller than the buffer.
         while !output.contains("test result") {
             let mut bytes = [0; 4096];
             let count = control.read(&mut bytes).unwrap();

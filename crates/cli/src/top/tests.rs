@@ -139,7 +139,7 @@ fn threads_show_their_main_activity() {
 }
 
 #[test]
-fn endpoints_lead_to_their_causes_and_those_to_stacks() {
+fn endpoint_opens_causes_and_these_open_stacks() {
     let mut state = state(Tab::Endpoints);
     assert_eq!(
         rows(&state),
@@ -168,7 +168,7 @@ fn endpoints_lead_to_their_causes_and_those_to_stacks() {
 }
 
 #[test]
-fn a_method_leads_to_its_callers_and_callees() {
+fn method_opens_its_callers_and_callees() {
     let mut state = state_of(service().finish(), Tab::Methods);
     press(&mut state, "/web");
     assert_eq!(state.table.rows.len(), 1);
@@ -187,7 +187,7 @@ fn a_method_leads_to_its_callers_and_callees() {
     );
     let depths: Vec<usize> = state.table.rows.iter().map(|row| row.depth).collect();
     assert_eq!(depths, [0, 1, 1, 1, 1, 1]);
-    // Its own row leads nowhere; that of another method to that one.
+    // The method's own row opens nothing; that of another method opens its callers.
     press(&mut state, ">");
     assert_eq!(state.page().scope.parts(), ["shop.Web.go"]);
     press(&mut state, "v>c");
@@ -211,7 +211,7 @@ fn paused_view_does_not_change() {
 }
 
 #[test]
-fn the_chosen_row_is_followed_when_the_order_changes() {
+fn selection_follows_its_row_when_the_order_changes() {
     let mut state = state_of(service().finish(), Tab::Methods);
     press(&mut state, "v");
     let tax = |state: &State| state.table.rows[state.page().selected].name.clone();
@@ -229,7 +229,7 @@ fn the_chosen_row_is_followed_when_the_order_changes() {
     assert_eq!(method, "b.B.b");
 }
 
-/// What a terminal of this size shows.
+/// The screen of a terminal of this size.
 fn drawn(state: &mut State, width: u16, height: u16, colours: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let draw = |frame: &mut ratatui::Frame<'_>| {
@@ -249,7 +249,7 @@ fn lines(buffer: &Buffer) -> Vec<String> {
 }
 
 #[test]
-fn the_screen_has_head_tabs_table_and_keys() {
+fn screen_has_head_tabs_table_and_keys() {
     let mut state = state(Tab::Methods);
     let shown = lines(&drawn(&mut state, 80, 16, true));
     assert_eq!(shown[0], "dwell top  4711 Shop  JVM 21  last 1 s");
@@ -275,7 +275,7 @@ fn the_screen_has_head_tabs_table_and_keys() {
 }
 
 #[test]
-fn nothing_is_coloured_where_no_colours_are_wanted() {
+fn disabled_colours_leave_no_colour() {
     let mut state = state(Tab::Causes);
     let has = |buffer: &Buffer| buffer.content.iter().any(|cell| cell.fg != Color::Reset);
     assert!(has(&drawn(&mut state, 80, 24, true)));

@@ -1,5 +1,5 @@
-//! What is seen at one moment: the samples and looks of the window, each with the time it stands
-//! for, and the sums of the head. Pure.
+//! A snapshot: the samples and looks of the window, each with its time, and the sums of the head.
+//! Pure.
 
 use super::still::{self, Lived};
 use dwell_profile::{
@@ -7,7 +7,7 @@ use dwell_profile::{
     is_of_platform, merged_tree,
 };
 
-/// The cause of waits of pooled threads for work: of no interest to who asks what is slow.
+/// Cause of idle pool threads, which are not of interest for slow requests.
 pub const IDLE: &str = dwell_profile::IDLE;
 /// The cause of time on a processor.
 pub const RUNNING: &str = dwell_profile::RUNNING;
@@ -17,7 +17,7 @@ pub const RUNNING: &str = dwell_profile::RUNNING;
 pub struct Time {
     /// On a processor.
     pub cpu: u64,
-    /// Of Java threads, whatever they did.
+    /// Of Java threads.
     pub wall: u64,
 }
 
@@ -28,40 +28,40 @@ impl std::ops::AddAssign<&Time> for Time {
     }
 }
 
-/// Whose a method is.
+/// Origin of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The JVM's, a library's, the kernel's.
+    /// The JVM, a library or the kernel.
     Native,
-    /// The JDK's.
+    /// The JDK.
     Jdk,
-    /// The program's.
+    /// The program.
     Program,
 }
 
 /// Some time of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// Whose.
+    /// The thread.
     pub thread: u32,
-    /// Where, in the tree of methods.
+    /// The stack, in the tree of methods.
     pub node: NodeId,
-    /// Where, in the profile's own tree.
+    /// The stack, in the profile's own tree.
     pub place: NodeId,
-    /// What it worked for.
+    /// The request context.
     pub context: Option<u32>,
-    /// What it did or waited for: a name of the profile; none: it ran.
+    /// The cause of waiting, by a name of the profile; `None`: it ran.
     pub cause: Option<u32>,
-    /// How much.
+    /// The time.
     pub time: Time,
 }
 
 /// Some stops of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stops {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// All together.
+    /// Their total time.
     pub sum_ns: u64,
     /// The longest.
     pub longest_ns: u64,
@@ -71,40 +71,40 @@ impl Stops {
     fn add(&mut self, count: u64, ns: u64) {
         self.count += count;
         self.sum_ns = self.sum_ns.saturating_add(ns);
-        // Of several together the longest is not known.
+        // For several together, the longest is unknown.
         if count == 1 {
             self.longest_ns = self.longest_ns.max(ns);
         }
     }
 }
 
-/// What was read of a recording.
+/// The content of a recording.
 pub struct Newest {
     /// All chunks that are kept: those of the window, and older ones.
     pub profile: Profile,
-    /// Without the older ones, if there are any.
+    /// The profile without the older ones, if there are any.
     pub recent: Option<Profile>,
-    /// How many threads there were.
+    /// The numbers of threads.
     pub lived: Vec<Lived>,
 }
 
-/// What is seen at one moment.
+/// A snapshot.
 pub struct Snapshot {
     /// The recording's last chunks; more than the window.
     pub profile: Profile,
-    /// Those of the window alone, if there are older ones.
+    /// The chunks of the window alone, if there are older ones.
     recent: Option<Profile>,
-    /// The methods: names, and which of them a frame is of.
+    /// The methods, with their names and frames.
     pub methods: Grouped,
-    /// Whose each of them is.
+    /// The origin of each method.
     pub kinds: Vec<Kind>,
     /// Stacks of methods.
     pub tree: CallTree,
     /// The time in the window.
     pub pieces: Vec<Piece>,
-    /// Where the window begins, in nanoseconds since the Unix epoch.
+    /// Begin of the window, in nanoseconds since the Unix epoch.
     pub from_ns: u64,
-    /// Where it ends.
+    /// End of the window.
     pub to_ns: u64,
     window: Window,
 }
@@ -121,7 +121,7 @@ impl Snapshot {
         Snapshot::before(newest, window_ns, 0)
     }
 
-    /// A window that ended so long ago.
+    /// The window that ended this long ago.
     pub fn before(newest: Newest, window_ns: u64, lag_ns: u64) -> Snapshot {
         let profile = newest.profile;
         let info = profile.info();
@@ -163,7 +163,7 @@ impl Snapshot {
                 pieces.push(waits(look, wall));
             }
         }
-        // Where only work for requests is recorded, threads need not be anywhere.
+        // If only requests are recorded, a thread may have no wall time.
         let lived = match profile.is_of_requests() {
             true => &[],
             false => &newest.lived[..],
@@ -186,17 +186,17 @@ impl Snapshot {
         }
     }
 
-    /// The recording's last chunks, no more than the window needs: for what is summed up.
+    /// The recording's last chunks, limited to the window, for sums.
     pub fn recent(&self) -> &Profile {
         self.recent.as_ref().unwrap_or(&self.profile)
     }
 
-    /// How long the window is; never 0.
+    /// Length of the window; never 0.
     pub fn span_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns).max(1)
     }
 
-    /// A part of the window, as how many threads or processors that is on average.
+    /// A time in the window as an average number of threads or processors.
     pub fn rate(&self, ns: u64) -> f64 {
         ns as f64 / self.span_ns() as f64
     }
@@ -219,7 +219,7 @@ impl Snapshot {
         sum(&self.pieces)
     }
 
-    /// Whether something that ended then is seen.
+    /// Whether an event that ended then is in the window.
     pub fn sees(&self, end_ns: u64) -> bool {
         self.window.has(end_ns)
     }
@@ -283,7 +283,7 @@ fn sum(pieces: &[Piece]) -> Time {
     sum
 }
 
-/// Without a lag all that is newer is in the window, too.
+/// Without a lag, all newer data is in the window, too.
 fn window(from_ns: u64, to_ns: u64, lag_ns: u64) -> Window {
     Window {
         from_ns,
@@ -296,7 +296,7 @@ pub mod tests {
     use super::*;
     use dwell_profile::{Builder, text_art};
 
-    /// A look at a thread of the art.
+    /// A look at a thread, for tests.
     pub fn look(builder: &mut Builder, thread: u32, cause: &str, art: &[&str], ms: u64) {
         let frames: Vec<_> = art
             .iter()
@@ -331,12 +331,12 @@ pub mod tests {
         assert_eq!(snapshot.rate(1_000_000), 0.5);
     }
 
-    /// Nine threads, of which one works: what is written late or seldom is seen all the same.
+    /// Nine threads, of which one works. Late and rare events count as well.
     #[test]
     fn wall_time_is_steady_while_the_load_is() {
         const SECOND: u64 = 1_000_000_000;
         let waits_of = |thread: u32, newest_s: u64| {
-            // From a second on once a minute, as the agent writes it, and no sooner.
+            // After a second, then once a minute, as the agent writes it.
             let ends = [1, 61, 121].into_iter().filter(move |end| *end <= newest_s);
             ends.map(move |end: u64| (thread, end.saturating_sub(60), end))
         };

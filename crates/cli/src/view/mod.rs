@@ -1,4 +1,4 @@
-//! `dwell view`: the page of a recording, in the user's browser, or served to one.
+//! `dwell view`: shows the page of a recording in the user's browser, or serves it.
 
 mod open;
 mod serve;
@@ -13,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Entries of a folder that are looked at.
+/// Maximum number of a folder's entries that are read.
 const ENTRIES_MAX: usize = 100_000;
 
 /// Makes the page and shows it.
@@ -43,9 +43,9 @@ pub fn run(args: &View) -> Result<()> {
     };
     match open::page(&page) {
         Ok(()) => Ok(()),
-        // The page is there all the same: that was asked for first.
+        // The page exists in any case, and its path is printed first.
         Err(why) => {
-            note!("{why}; open it in a browser, or let one fetch it: {again}");
+            note!("{why}; open the file yourself, or run: {again}");
             Ok(())
         }
     }
@@ -76,9 +76,9 @@ fn newest_in(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The page of a recording: the one beside it if that is newer and ours, else a new one there, or
-/// in a folder of its own for temporary files if others could change it there, or nothing can be
-/// written.
+/// The page of a recording. Takes the page next to it if that is newer and belongs to this user.
+/// Else makes a new one there. If other users could change it there, or the folder is not writable,
+/// the page goes to a private temporary folder.
 fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
     let beside = jfr.with_extension("html");
     let time = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
@@ -86,18 +86,18 @@ fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
         .zip(time(jfr))
         .is_some_and(|(page, jfr)| page >= jfr);
     let is_private = writing::is_private(&writing::folder_of(&beside));
-    // What a page redacts it does not say.
+    // A page does not record what it redacts.
     let is_usual = !redaction.no_redact && redaction.redact.is_empty();
     if is_usual && is_newer && is_private && writing::is_own(&beside) {
         return Ok(beside);
     }
     let making = recording::making(jfr);
     let load = || recording::load_with(jfr, &redaction.secrets());
-    let profile = long_work::telling(&making, load)?;
+    let profile = long_work::with_progress(&making, load)?;
     recording::warn_of_unread(&profile, jfr);
     let write = |page: &Path| {
         let html = (page, Named::ByDwell);
-        long_work::telling(&making, || {
+        long_work::with_progress(&making, || {
             recording::write_html(&profile, jfr, html, false)
         })
     };
@@ -112,7 +112,7 @@ fn page_of(jfr: &Path, redaction: &Redaction) -> Result<PathBuf> {
     Ok(page)
 }
 
-/// The same, kept in memory: nothing is written.
+/// The same in memory; no file is written.
 fn page_bytes(input: &Path, secrets: &Secrets) -> Result<Vec<u8>> {
     if is_page(input) {
         return match std::fs::read(input) {
@@ -121,10 +121,10 @@ fn page_bytes(input: &Path, secrets: &Secrets) -> Result<Vec<u8>> {
         };
     }
     let making = recording::making(input);
-    let profile = long_work::telling(&making, || recording::load_with(input, secrets))?;
+    let profile = long_work::with_progress(&making, || recording::load_with(input, secrets))?;
     recording::warn_of_unread(&profile, input);
     let mut page = Vec::new();
-    long_work::telling(&making, || recording::put_html(&profile, input, &mut page))?;
+    long_work::with_progress(&making, || recording::put_html(&profile, input, &mut page))?;
     page.flush()?;
     Ok(page)
 }
@@ -135,7 +135,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn of_a_folder_the_newest_recording_is_taken() {
+    fn folder_gives_its_newest_recording() {
         let dir = std::env::temp_dir().join(format!("dwell-newest-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         assert!(newest_in(&dir).is_err());

@@ -1,27 +1,27 @@
-//! Shows a page in the user's browser: `$BROWSER`, else what the desktop has for pages.
+//! Shows a page in the user's browser: `$BROWSER`, else the desktop's program for pages.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a desktop opens files with.
+/// The desktop's program that opens files.
 const OPENER: &str = "xdg-open";
-/// So long the desktop's program may take to say that it cannot.
+/// Time that the desktop's program has to report a failure.
 const WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens the page.
 ///
 /// # Errors
-/// Why not, for people.
+/// The reason, for people.
 pub fn page(page: &Path) -> Result<(), String> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(browser) = set("BROWSER") {
         return by_browser(&browser, page);
     }
     if set("DISPLAY").is_none() && set("WAYLAND_DISPLAY").is_none() {
-        return Err("there is no display here, and BROWSER is not set".to_owned());
+        return Err("no display, and BROWSER is not set".to_owned());
     }
     let spawned = Command::new(OPENER)
         .arg(page)
@@ -31,7 +31,7 @@ pub fn page(page: &Path) -> Result<(), String> {
         .spawn();
     let mut child = spawned.map_err(|error| format!("{OPENER} cannot be run ({error})"))?;
     let began = Instant::now();
-    // It may be the browser itself, which stays.
+    // It may be the browser itself, which keeps running.
     while began.elapsed() < WAIT {
         match child.try_wait() {
             Ok(Some(status)) if !status.success() => {
@@ -44,8 +44,8 @@ pub fn page(page: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Tries the programs of `$BROWSER` one after the other, each until it ends: one may be a browser
-/// for terminals.
+/// Tries the programs of `$BROWSER` in order. Each runs to its end, because it may be a browser in
+/// the terminal.
 fn by_browser(browser: &OsStr, page: &Path) -> Result<(), String> {
     for words in commands(browser, page) {
         let Some((program, rest)) = words.split_first() else {
@@ -60,7 +60,7 @@ fn by_browser(browser: &OsStr, page: &Path) -> Result<(), String> {
     Err(format!("BROWSER={browser} cannot show it"))
 }
 
-/// The commands that `$BROWSER` stands for: several with colons between them, `%s` for the page.
+/// The commands of `$BROWSER`, separated by colons, with `%s` for the page.
 fn commands(browser: &OsStr, page: &Path) -> Vec<Vec<OsString>> {
     let browser = browser.to_string_lossy();
     let command = |text: &str| {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_browsers_are_tried_and_the_page_has_its_place() {
+    fn browser_commands_are_split_and_get_the_page() {
         let commands = commands(OsStr::new("one --new %s -x:two"), Path::new("/a b.html"));
         let expected: [&[&str]; 2] = [&["one", "--new", "/a b.html", "-x"], &["two", "/a b.html"]];
         assert_eq!(commands, expected);

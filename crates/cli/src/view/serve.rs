@@ -1,5 +1,5 @@
-//! Serves one page to browsers of this machine, at an address that nobody can guess: nothing else,
-//! to nobody else. Bounded in connections, bytes and time; ends with Ctrl-C.
+//! Serves one page to browsers of this machine at a secret address, and nothing more. Bounded in
+//! connections, bytes and time; ends with Ctrl-C.
 
 use crate::sys;
 use anyhow::{Context, Result};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Requests that are answered at a time; others are turned away.
+/// Maximum number of concurrent requests; others are refused.
 const ANSWERED_MAX: usize = 16;
-/// Bytes of a request that are read.
+/// Maximum bytes of a request.
 const REQUEST_MAX: usize = 16 << 10;
-/// How long a request may take to come, and each part of the page to go.
+/// Time limit for a request, and for each part of the page.
 const COMES: Duration = Duration::from_secs(10);
 const GOES: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub fn run(port: u16, name: &str, page: Vec<u8>) -> Result<()> {
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        .with_context(|| format!("port {port} cannot be had; choose another: --serve=PORT"))?;
+        .with_context(|| format!("port {port} cannot be used; choose another one: --serve=PORT"))?;
     listener.set_nonblocking(true).context("the socket")?;
     let port = listener.local_addr().context("the socket")?.port();
     let path = format!("/{}/{}.html", secret()?, harmless(name));
     crate::print(&format!("http://127.0.0.1:{port}{path}\n"))?;
     note!(
-        "serving it to this machine until Ctrl-C; from another one, first: \
+        "Serving on localhost until Ctrl-C. From another machine: \
          ssh -L {port}:127.0.0.1:{port} THIS-HOST"
     );
     let (page, path) = (Arc::new(page), Arc::new(path));
@@ -44,13 +44,13 @@ pub fn run(port: u16, name: &str, page: Vec<u8>) -> Result<()> {
                 let (page, path) = (Arc::clone(&page), Arc::clone(&path));
                 let answered = Arc::clone(&answered);
                 std::thread::spawn(move || {
-                    // Who goes away is not told.
+                    // Errors of a client that has disconnected are ignored.
                     let _ = answer(stream, &path, &page);
                     answered.fetch_sub(1, Ordering::Relaxed);
                 });
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
-            // A connection that broke while it waited.
+            // A connection that broke in the queue.
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
@@ -65,7 +65,7 @@ fn secret() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A name that can stand in an address.
+/// A name that can be part of an address.
 fn harmless(name: &str) -> String {
     let is_harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let name = name.chars().take(80);
@@ -109,7 +109,7 @@ fn answer(mut stream: TcpStream, path: &str, page: &[u8]) -> std::io::Result<()>
     stream.shutdown(Shutdown::Write)
 }
 
-/// The request up to its empty line; less if it does not come in time.
+/// The request up to its empty line; less if it does not arrive in time.
 fn head(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let (mut head, began) = (Vec::new(), Instant::now());
     let mut bytes = [0; 1024];
@@ -127,20 +127,20 @@ fn head(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     /// The page.
     Page,
-    /// What it would get.
+    /// Only the headers of the page.
     Head,
-    /// Anything else.
+    /// Another path.
     Other,
-    /// It is no request, or one that a page of somebody else's has made.
+    /// Not a request, or one from another site's page.
     Wrong,
 }
 
-/// Understands as much of a request as is needed. Pure.
+/// Parses the needed part of a request. Pure.
 fn asked(head: &[u8], path: &str) -> Asked {
     let Some(head) = std::str::from_utf8(head)
         .ok()
@@ -153,7 +153,7 @@ fn asked(head: &[u8], path: &str) -> Asked {
     let [method, target, "HTTP/1.1" | "HTTP/1.0"] = words.as_slice() else {
         return Asked::Wrong;
     };
-    // Whoever calls us by another name was led here by somebody else's.
+    // Another host name comes from another site's link.
     let host = lines
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case("host"));

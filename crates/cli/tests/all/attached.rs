@@ -1,4 +1,4 @@
-//! Recording JVMs that run already, from attach to the files, on every JDK at hand.
+//! Recording of running JVMs, from attach to the files, on every available JDK.
 
 use crate::harness::common::{is_root, jdks, modern};
 use crate::harness::{Busy, Place, finish, signal, until};
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-/// Every JDK that people run in production; older ones where they are there.
+/// All JDKs in use in production, and older ones if they are installed.
 fn each_jdk(name: &str, test: impl Fn(&Place, &mut Busy)) {
     for jdk in jdks() {
         let place = Place::new(&format!("{name}-{}", jdk.feature));
@@ -16,9 +16,9 @@ fn each_jdk(name: &str, test: impl Fn(&Place, &mut Busy)) {
 }
 
 #[test]
-fn a_recording_has_the_busy_method_on_top_and_leaves_its_files() {
+fn recording_has_the_busy_method_on_top_and_its_files() {
     each_jdk("attached", |place, busy| {
-        // With fewer than ten samples nothing is said: of a busy machine it may have little.
+        // Fewer than ten samples give no shares, and a busy machine may leave few.
         let args = [
             "record",
             "-d",
@@ -48,7 +48,7 @@ fn a_recording_has_the_busy_method_on_top_and_leaves_its_files() {
 }
 
 #[test]
-fn a_second_recording_of_the_same_jvm_works_like_the_first() {
+fn second_recording_of_a_jvm_works_like_the_first() {
     let place = Place::new("twice");
     let busy = Busy::start(&modern());
     for name in ["one", "two"] {
@@ -60,7 +60,7 @@ fn a_second_recording_of_the_same_jvm_works_like_the_first() {
 }
 
 #[test]
-fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
+fn safepoints_are_shown_live_and_leave_no_file() {
     let place = Place::new("safepoints");
     let jdk = modern();
     let mut resting = Busy::resting(&jdk);
@@ -75,7 +75,7 @@ fn safepoints_are_shown_while_they_happen_and_nothing_is_left() {
         asked.arg("-J-Dsun.tools.attach.attachTimeout=120000");
         let asked = asked.args([&resting.pid(), "GC.run"]).output();
         assert!(asked.unwrap().status.success());
-        // Told while it goes on; the last one at the end.
+        // Printed during the recording; the last one at the end.
         if round < 4 {
             output.read_line(&mut out).unwrap();
         }
@@ -108,7 +108,7 @@ fn ctrl_c_ends_early_and_keeps_everything() {
     assert!(done.out.contains("early.html"), "{done:?}");
     assert!(place.samples("early.jfr") > 0);
     let status = place.dwell(&["status", &busy.pid()]).exits(0);
-    let first = "state      stopped: nothing is being recorded now; the last recording:\n";
+    let first = "state      stopped; last recording:\n";
     assert!(status.out.starts_with(first), "{status:?}");
     for part in [
         "samples    ",
@@ -121,11 +121,11 @@ fn ctrl_c_ends_early_and_keeps_everything() {
 }
 
 #[test]
-fn a_second_ctrl_c_leaves_at_once() {
+fn second_ctrl_c_exits_at_once() {
     let place = Place::new("ctrl-c-2");
     let mut busy = Busy::start(&modern());
     let child = place.dwell_until(&["record", "-o", "x", &busy.pid()], "recording JVM");
-    // Stopped, it cannot handle the first signal before the second one is there as well.
+    // A stopped process cannot handle the first signal before the second one arrives.
     signal(child.id(), Signal::STOP);
     signal(child.id(), Signal::INT);
     signal(child.id(), Signal::TERM);
@@ -152,11 +152,11 @@ fn killed_jvm_leaves_flushed_data() {
 }
 
 #[test]
-fn a_stopped_jvm_is_refused_at_once() {
+fn stopped_jvm_is_refused_at_once() {
     let place = Place::new("stopped");
     let mut busy = Busy::start(&modern());
     let pid = busy.pid();
-    // Attached to for the first time, and again while its socket takes connections all the same.
+    // First without a socket, then with one that still accepts connections.
     for known in [false, true] {
         signal(busy.pid, Signal::STOP);
         until("the stop", || {
@@ -174,7 +174,7 @@ fn a_stopped_jvm_is_refused_at_once() {
         signal(busy.pid, Signal::CONT);
         for done in done {
             let done = done.exits(1);
-            let remedy = format!("process {pid} is stopped; let it go on first: kill -CONT {pid}");
+            let remedy = format!("process {pid} is stopped; resume it first: kill -CONT {pid}");
             assert!(done.error().ends_with(&remedy), "{done:?}");
         }
         assert!(place.files().is_empty(), "{:?}", place.files());
@@ -186,7 +186,7 @@ fn a_stopped_jvm_is_refused_at_once() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_leaves_nothing() {
+fn late_answer_leaves_no_file() {
     let place = Place::new("late");
     let mut command = Command::new("bash");
     command.args(["-c", "exec \"$0\" \"$@\" 2>\"$LOG\""]);
@@ -194,7 +194,7 @@ fn an_answer_that_comes_too_late_leaves_nothing() {
     let mut resting = Busy::resting_elsewhere(command);
     let pid = resting.pid();
     place.dwell(&["start", "-o", "x.jfr", &pid]).exits(0);
-    // A connection that says nothing: the listener serves one at a time.
+    // A silent connection, because the listener serves one at a time.
     let socket = format!("/tmp/.java_pid{pid}");
     let silent = std::os::unix::net::UnixStream::connect(socket).unwrap();
     let done = place.dwell(&["status", &pid]).exits(1);
@@ -213,9 +213,9 @@ fn an_answer_that_comes_too_late_leaves_nothing() {
     resting.assert_running();
 }
 
-/// A limit of the file's size does to one JVM what a full disk does to all; answers fit into it.
+/// A limit of the file size has the effect of a full disk on one JVM; answers fit into it.
 #[test]
-fn a_jvm_that_cannot_write_says_so() {
+fn jvm_that_cannot_write_is_reported() {
     let place = Place::new("full");
     let mut limited = Command::new("bash");
     let script = "ulimit -f 4; exec \"$0\" -XX:-UsePerfData \"$@\"";
@@ -248,10 +248,7 @@ fn check_changes(place: &Place, pid: &str, name: &str) {
     let told = format!("{name}: was {was}; now {now}; end it with: dwell stop {pid}\n");
     assert!(changed.out.ends_with(&told), "{changed:?}");
     for (words, part) in [
-        (
-            &["-e", "cpu,lock"][..],
-            "name wall as well, as in -e cpu,wall",
-        ),
+        (&["-e", "cpu,lock"][..], "add wall, as in -e cpu,wall"),
         (&["-i", "1ms"], "cpu=1ms"),
         (&["-e", "cpu,wall", "-o", "other"], "already recording to"),
         (&["-e", "cpu,wall", "--max-size", "64m"], "maxsize=64m"),
@@ -271,7 +268,7 @@ fn check_changes(place: &Place, pid: &str, name: &str) {
 }
 
 #[test]
-fn a_recording_goes_on_by_itself_until_stopped() {
+fn background_recording_runs_until_stopped() {
     each_jdk("own", |place, busy| {
         let pid = busy.pid();
         let started = place.dwell(&["start", "-o", "own-%p.jfr", &pid]).exits(0);
@@ -321,7 +318,7 @@ fn a_recording_goes_on_by_itself_until_stopped() {
 }
 
 #[test]
-fn a_complaint_of_the_agent_is_passed_on() {
+fn agent_error_is_printed() {
     let place = Place::new("complaint");
     let mut busy = Busy::start(&modern());
     let done = place
@@ -333,17 +330,17 @@ fn a_complaint_of_the_agent_is_passed_on() {
     busy.assert_running();
 }
 
-/// Detects a share that is taken of the whole recording's CPU time: a half. Weights follow the CPU
-/// time within an interval of 1 ms a thread at either end, less than 1 % of 4 s; the bound of 15 %
-/// is far from both. False alarm: not by chance.
+/// Detects a share that is taken of the whole recording's CPU time, which would be a half. Weights
+/// match the CPU time within an interval of 1 ms for each thread at either end, less than 1 % of 4
+/// s. The bound of 15 % is far from both. False alarm: not by chance.
 #[test]
-fn measured_a_part_of_a_recording_is_compared_with_its_own_time() {
+fn measured_part_of_a_recording_uses_its_own_cpu_time() {
     let place = Place::new("bounded");
     let busy = Busy::start(&modern());
     let pid = busy.pid();
     let args = ["start", "-o", "b.jfr", "-i", "1ms", "--max-age", "8s", &pid];
     place.dwell(&args).exits(0);
-    // Two files of half the age, and a third one has begun: the first is gone.
+    // Two files of half the age, and the begin of a third one: the first is gone.
     let inode = || std::fs::metadata(place.path("b.1.jfr")).map(|file| file.ino());
     until("a second file", || inode().is_ok());
     let first = inode().ok();
@@ -354,13 +351,13 @@ fn measured_a_part_of_a_recording_is_compared_with_its_own_time() {
     let share = text.split(" % of the CPU time used").next().unwrap();
     let share = share.rsplit(' ').next().and_then(|it| it.parse().ok());
     let share: f64 = share.unwrap_or_else(|| panic!("{text}"));
-    // Compared with the CPU time since the recording's start it would be about a half. The
+    // Compared with the CPU time since the recording's start, it would be about a half. The
     // tolerance is an interval for each thread at either end.
     assert!((85.0..115.0).contains(&share), "{text}");
 }
 
 #[test]
-fn awkward_output_names_are_written_all_the_same() {
+fn awkward_output_names_are_written() {
     let place = Place::new("awkward");
     let busy = Busy::start(&modern());
     place
@@ -371,7 +368,7 @@ fn awkward_output_names_are_written_all_the_same() {
 }
 
 #[test]
-fn a_jvm_of_another_user_and_in_a_container_is_recorded_to_here() {
+fn other_users_and_container_jvms_are_recorded_here() {
     if !is_root() {
         println!("skipped: only root may start JVMs as other users");
         return;
@@ -424,7 +421,7 @@ fn live_stacks_support_repeat_group_and_json() {
     assert_eq!(looks.len(), 3, "{done:?}");
     let times = looks.iter().map(|it| it["timeMillis"].as_u64().unwrap());
     let times: Vec<u64> = times.collect();
-    // Of an even pace from the first on: one that takes long leaves less to the next.
+    // The pace is even from the first dump on: a long dump leaves less time to the next.
     assert!(times.is_sorted() && times[2] >= times[0] + 95, "{times:?}");
     for look in &looks {
         let threads = look["threads"].as_array().unwrap();
@@ -436,7 +433,7 @@ fn live_stacks_support_repeat_group_and_json() {
         assert!(threads.iter().any(|it| it["kind"] == "native"), "{look}");
         assert_eq!(look["pid"].to_string(), pid);
     }
-    // Without `--native` no thread of the JVM's own is there, and those alike are one entry.
+    // Without `--native` there is no thread of the JVM, and equal threads are one entry.
     let done = place.dwell(&["stacks", "--group", &pid]).exits(0);
     assert!(!done.out.contains("native"), "{done:?}");
     let each = place.dwell(&["stacks", &pid]).exits(0);
@@ -476,16 +473,16 @@ fn status_of_a_recording_says_when_it_ends() {
     let line = status.out.lines().find(|line| line.starts_with("ends "));
     let line = line.unwrap_or_else(|| panic!("{status:?}"));
     assert!(
-        line.contains("if the command that began it is gone"),
+        line.contains("if the command that started it is gone"),
         "{line}"
     );
     signal(child.id(), Signal::INT);
     finish(child).exits(0);
 }
 
-/// A shell without job control has Ctrl-C ignored for what it starts in the background.
+/// A shell without job control starts background programs with Ctrl-C ignored.
 #[test]
-fn ctrl_c_that_is_ignored_from_the_start_ends_nothing() {
+fn ignored_ctrl_c_does_not_end_the_recording() {
     let place = Place::new("ignored");
     let mut busy = Busy::start(&modern());
     let script = "trap '' INT; exec \"$@\"";
@@ -501,9 +498,9 @@ fn ctrl_c_that_is_ignored_from_the_start_ends_nothing() {
     busy.assert_running();
 }
 
-/// As of a terminal that has gone away: what is said is lost, what is recorded is not.
+/// As after a terminal was closed: messages are lost, the recording is kept.
 #[test]
-fn record_without_anybody_to_tell_keeps_the_recording() {
+fn record_without_stderr_keeps_the_recording() {
     let place = Place::new("untold");
     let mut busy = Busy::start(&modern());
     let mut command = place.command(&["record", "-d", "1", "-o", "it", &busy.pid()]);

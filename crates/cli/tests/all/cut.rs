@@ -1,5 +1,5 @@
-//! Recordings that are cut off, the JDK's and dwell's: every command reads what is whole, and says
-//! in one line what is not, or that nothing can be read and what to do.
+//! Truncated recordings, the JDK's and dwell's: every command reads the complete part, and reports
+//! the rest in one line; or it reports that the file is unreadable, with a remedy.
 
 use crate::harness::common::modern;
 use crate::harness::{Done, Place, busy_words, record_by_the_jdk};
@@ -16,12 +16,12 @@ fn record_by_dwell(place: &Place) {
     place.dwell(&args).exits(0);
 }
 
-/// The line that says so, if there is one.
+/// The note about the missing part, if there is one.
 fn note(text: &str) -> Option<&str> {
     text.lines().find(|line| line.contains(" is cut off: "))
 }
 
-/// Nothing could be read, and that is said in one line with what to do.
+/// Whether the command refuses the file in one line with a remedy.
 fn is_refused(done: &Done) -> bool {
     let error = done.error();
     let is_told = error.contains("is empty") || error.contains("is cut off before anything");
@@ -49,7 +49,7 @@ fn all_commands_tell(place: &Place, cut: &str) {
     ] {
         let line = note(told).unwrap_or_else(|| panic!("no note in {told:?}"));
         assert!(line.contains(" bytes"), "{line}");
-        assert!(line.contains("all else is told; "), "{line}");
+        assert!(line.contains("the report has all other data; "), "{line}");
         assert!(beside == 0 || told.lines().count() == beside, "{told:?}");
     }
     assert!(note(&page.err).unwrap().contains(cut), "{page:?}");
@@ -61,7 +61,7 @@ fn all_commands_tell(place: &Place, cut: &str) {
 }
 
 #[test]
-fn recordings_that_are_cut_off_are_read_and_it_is_said() {
+fn truncated_recordings_are_read_with_a_note() {
     let place = Place::new("cut");
     record_by_the_jdk(&place);
     record_by_dwell(&place);
@@ -81,7 +81,7 @@ fn recordings_that_are_cut_off_are_read_and_it_is_said() {
                 continue;
             }
             told += 1;
-            // All commands where most is there; each file's first readable cut is like the others.
+            // All commands for the longest part; for each file's first readable part, some.
             match cut {
                 700.. => all_commands_tell(&place, "cut.jfr"),
                 _ => assert!(done.out.contains("is cut off: "), "{done:?}"),

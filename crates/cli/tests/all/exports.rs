@@ -1,5 +1,5 @@
-//! Profiles for other tools, and comparisons for builds: `convert --pprof`, `diff --markdown`,
-//! `diff --fail-on`.
+//! Profiles for other tools, and comparisons in builds: `convert --pprof`, `diff --markdown`, `diff
+//! --fail-on`.
 
 use crate::harness::common::modern;
 use crate::harness::{Place, programs};
@@ -89,7 +89,7 @@ fn sum(collapsed: &str) -> u64 {
         .sum()
 }
 
-/// What `go tool pprof` adds up of a type of value; none where there is no Go.
+/// The sum of a type of value by `go tool pprof`; `None` without Go.
 fn sum_by_go(place: &Place, file: &str, of: &str) -> Option<u64> {
     let mut go = Command::new("go");
     go.args(["tool", "pprof", "-raw"]).arg(place.path(file));
@@ -113,7 +113,7 @@ fn sum_by_go(place: &Place, file: &str, of: &str) -> Option<u64> {
     for line in samples.lines() {
         let values = line.split(':').next().unwrap().split_whitespace();
         let values: Vec<u64> = values.map_while(|value| value.parse().ok()).collect();
-        // Other lines are of labels.
+        // Other lines contain labels.
         if values.len() == names.len() {
             sum += values[column];
         }
@@ -162,7 +162,7 @@ fn pprof_read_by_go_has_the_sums_of_collapsed_stacks() {
 }
 
 #[test]
-fn secrets_are_in_no_export_unless_they_are_wanted() {
+fn exports_contain_secrets_only_on_request() {
     let place = Place::new("export-secrets");
     std::fs::write(place.path("a.jfr"), recording(10)).unwrap();
     let has_secret = |file: &str, options: &[&str]| {
@@ -211,7 +211,7 @@ fn diff_exits_with_3_if_a_limit_is_exceeded() {
     );
     diff("b.jfr", "a.jfr", &["--text", "--fail-on", "cpu>0%"], 0);
     diff("a.jfr", "a.jfr", &["--text", "--fail-on", "cpu>0%"], 0);
-    // Each of them is tested, and one is enough.
+    // Each limit is tested, and one exceeded limit is enough.
     let both = [
         "--json",
         "--fail-on",
@@ -226,7 +226,7 @@ fn diff_exits_with_3_if_a_limit_is_exceeded() {
         .collect();
     assert_eq!(results, ["passed", "failed"]);
     assert_eq!(place.files(), ["a.jfr", "b.jfr"]);
-    // What was not recorded cannot be tested, which is no success.
+    // A limit of unrecorded data cannot be tested, which is a failure.
     let without = diff("a.jfr", "b.jfr", &["--text", "--fail-on", "monitor>5%"], 1);
     assert!(
         without.error().contains("one of them has no wall time"),

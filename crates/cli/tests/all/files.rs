@@ -12,7 +12,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn recording_copied_onto_itself_stays_whole() {
+fn recording_copied_onto_itself_is_unchanged() {
     let place = Place::new("onto-itself");
     let busy = Busy::start(&modern());
     let pid = busy.pid();
@@ -59,7 +59,7 @@ fn recording_of_another_user_copied_onto_itself_stays_whole() {
         assert!(place.samples("it.jfr") > 0);
         assert_eq!(mode(&file), 0o600);
     }
-    // Without a name it goes to a folder that only this user can write.
+    // Without a name, it goes to a folder that only this user can write.
     let started = place.dwell(&["start", &pid]).exits(0);
     let begin = format!("/tmp/dwell-{pid}-");
     let at = started.out.find(&begin).expect("a folder of its own");
@@ -120,7 +120,7 @@ fn page_next_to_a_recording_replaces_a_link() {
         assert!(!place.path("jdk.html").is_symlink());
         assert_eq!(mode(&place.path("jdk.html")), 0o600);
     }
-    // A name that the user gives is his: the link is followed.
+    // A name from the user may be a link, which is followed.
     std::fs::remove_file(place.path("jdk.html")).unwrap();
     std::os::unix::fs::symlink(&precious, place.path("mine.html")).unwrap();
     place
@@ -130,8 +130,8 @@ fn page_next_to_a_recording_replaces_a_link() {
     assert!(place.path("mine.html").is_symlink());
 }
 
-/// A library that is loaded and not in use is cut to nothing, and then another one is loaded, at
-/// which the agent looks at all of them.
+/// A loaded, unused library is truncated, and then another one is loaded. At that, the agent reads
+/// all libraries.
 #[test]
 fn never_does_a_truncated_library_end_the_jvm() {
     let source = "public class Loads { public static void main(String[] a) throws Exception { \
@@ -142,7 +142,7 @@ fn never_does_a_truncated_library_end_the_jvm() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.feature >= 11) {
         let place = Place::new(&format!("truncated-{}", jdk.feature));
         std::fs::write(place.path("Loads.java"), source).unwrap();
-        // Without a soname: where there is one the loader itself reads the file again.
+        // Without a soname: otherwise the loader itself reads the file again.
         for name in ["idle", "other"] {
             let code = place.path(&format!("{name}.c"));
             std::fs::write(&code, format!("int {name}(int x) {{ return x + 1; }}")).unwrap();
@@ -177,7 +177,7 @@ fn never_does_a_truncated_library_end_the_jvm() {
         place.dwell(&["stop", &pid]).exits(0);
         assert!(child.try_wait().unwrap().is_none(), "JDK {}", jdk.feature);
         assert!(place.samples("it.jfr") > 0);
-        // Without us the end of a JVM reads what is not there any more.
+        // The JVM's own exit would read the missing part.
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -238,7 +238,7 @@ impl Drop for Planted {
     }
 }
 
-/// All that is in a file, compressed parts of a page unpacked.
+/// The whole content of a file, with compressed parts of a page unpacked.
 fn contents(path: &Path) -> String {
     let mut bytes = std::fs::read(path).unwrap();
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -266,7 +266,7 @@ fn contents(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Which of the secrets are in what the commands write and print of this recording, and in it.
+/// The secrets in this recording and in the outputs that the commands make from it.
 fn found(place: &Place, jfr: &str, more: &[&str]) -> Vec<&'static str> {
     let dwell = |args: &[&str]| place.dwell(&[args, more].concat()).exits(0).out;
     let mut all = vec![contents(&place.path(jfr))];
@@ -304,7 +304,7 @@ fn secrets_of_the_command_line_are_in_no_output() {
     record(&["-o", "asked", "--redact", "asked*text"]);
     assert!(found(&place, "asked.jfr", &[]).is_empty());
     assert!(found(&place, "asked.jfr", &["--no-redact"]).is_empty());
-    // Or they would be there.
+    // With --no-redact, they are there.
     record(&["-o", "shown", "--no-redact"]);
     assert_eq!(found(&place, "shown.jfr", &["--no-redact"]), SECRETS);
     place
@@ -334,7 +334,7 @@ fn secrets_of_the_command_line_are_in_no_output() {
 
 /// The JDK's own recorder includes them, up to JDK 26.
 #[test]
-fn secrets_in_a_recording_of_the_jdk_are_in_nothing_made_of_it() {
+fn secrets_of_a_jdk_recording_reach_no_output() {
     let place = Place::new("jdk-secrets");
     let mut program = Planted::start(&place, &["-XX:StartFlightRecording"]);
     let pid = program.0.id().to_string();

@@ -1,11 +1,11 @@
-//! Recordings of the JDK's own recorder, made here: the commands read them and say what they hold
-//! and what they do not.
+//! Recordings of the JDK's recorder, made here. The commands read them, and report present and
+//! missing data.
 
 use crate::harness::{Place, record_by_the_jdk};
 
-/// Stacks as they are asked for, and what is said where there are none.
+/// Stacks by event, and the error for a missing event.
 fn check_stacks(place: &Place, stacks: &str) {
-    // The same to standard output, and to a name that says nothing.
+    // The same to standard output, and to a name without a known ending.
     let convert = |more: &[&str]| {
         let args = [&["convert", "jdk.jfr", "--collapsed"], more].concat();
         place.dwell(&args)
@@ -47,15 +47,15 @@ fn jdk_recording_works_with_all_commands() {
     assert!(stacks.contains("Busy.main;Busy.recurse;"), "{stacks}");
     check_stacks(&place, &stacks);
     let explained = place.dwell(&["explain", "jdk.jfr"]).exits(0).out;
-    // How many samples there are is up to the machine; below some a rule says nothing. Which of
-    // the two methods has most is up to the JDK's sampler, which samples where it can walk.
+    // The number of samples depends on the machine, and with too few a rule has no finding. Which
+    // of the two methods is first depends on the JDK's sampler, which samples where it can walk.
     let hot = ["are in Busy.recurse", "are in Busy.main"];
     assert!(
         explained.contains("hot-path") || hot.iter().any(|it| explained.contains(it)),
         "{explained}"
     );
-    // The JDK samples Java code only: compilers may work as they like. Where classes are loaded for
-    // long, it is the start of the JVM that is named instead.
+    // The JDK samples Java code only, so the compilers' activity does not matter. If loading
+    // classes takes long, the finding names the JVM's start instead.
     for lacks in [
         "cpu-starvation: the recording has no wall time",
         "warm-up: the recording ",
@@ -71,7 +71,7 @@ fn jdk_recording_works_with_all_commands() {
         !differences.contains("\"significant\": true"),
         "{differences}"
     );
-    // The page is written next to the second one.
+    // The page is next to the second recording.
     let told = place.dwell(&["diff", "jdk.jfr", "jdk.jfr"]).exits(0).out;
     assert!(told.ends_with("\njdk-against-jdk.html\n"), "{told}");
     let page = std::fs::read_to_string(place.path("jdk-against-jdk.html")).unwrap();

@@ -1,9 +1,9 @@
-//! What the command carries inside: the agents that were built, and not those of before.
+//! The command contains the agents of the last build.
 
 use std::fs;
 use std::path::Path;
 
-/// Whether `whole` has `part` in one piece.
+/// Whether `whole` contains `part`.
 fn holds(whole: &[u8], part: &[u8]) -> bool {
     let Some((first, _)) = part.split_first_chunk::<64>() else {
         return false;
@@ -13,7 +13,7 @@ fn holds(whole: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn the_command_has_the_agents_inside_that_were_built_last() {
+fn command_contains_the_agents_of_the_last_build() {
     let own = Path::new(env!("CARGO_BIN_EXE_dwell"));
     let target = own.ancestors().nth(2).unwrap();
     let given_away = target.join("cli/dwell");

@@ -1,11 +1,11 @@
-//! What `dwell convert` writes for other tools is read by them, and their sums are ours.
+//! Other tools read the outputs of `dwell convert`, with equal sums.
 
 use crate::harness::common::modern;
 use crate::harness::{Place, programs};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Between two points of what is written.
+/// Distance between two points of an export.
 const INTERVAL_NS: u64 = 2_000_000;
 /// The program that is recorded.
 const MAIN: &str = "io.dwell.test.Allocations";
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A reader that is not ours; the first call downloads it.
+/// Another reader; the first call downloads it.
 fn reader(option: &str, jar: &str) -> PathBuf {
     let mut build = Command::new(root().join("java/build.sh"));
     let output = build.arg(option).output().expect("java/build.sh");
@@ -23,7 +23,7 @@ fn reader(option: &str, jar: &str) -> PathBuf {
     root().join("target/java").join(jar)
 }
 
-/// What a jar prints.
+/// The output of a jar.
 fn run(java: &Path, jar: &Path, options: &[&str]) -> String {
     let mut command = Command::new(java);
     command.arg("-jar").arg(jar).args(options);
@@ -41,7 +41,7 @@ fn sum(collapsed: &str) -> u64 {
         .sum()
 }
 
-/// The recording as the agent wrote it: the same number of samples, the same bytes.
+/// The recording itself, as the agent wrote it: the same number of samples, the same bytes.
 fn recording_itself(place: &Place, java: &Path, jfrconv: &Path) {
     let [input, out] = ["ours.jfr", "direct.collapsed"].map(|name| place.path(name));
     let files = [input.to_str().unwrap(), out.to_str().unwrap()];

@@ -27,7 +27,7 @@ fn with_java<'a>(options: &[&'a str], java: &'a str, words: &'a [String]) -> Vec
 }
 
 #[test]
-fn a_java_program_is_recorded_to_its_end() {
+fn java_program_is_recorded_to_its_end() {
     for jdk in jdks() {
         let place = Place::new(&format!("launched-{}", jdk.feature));
         let (java, words) = (jdk.java().to_str().unwrap().to_owned(), busy_words(1));
@@ -41,7 +41,7 @@ fn a_java_program_is_recorded_to_its_end() {
 }
 
 #[test]
-fn the_programs_exit_code_is_ours() {
+fn program_exit_code_is_returned() {
     let place = Place::new("exit-code");
     let java = modern().java().to_str().unwrap().to_owned();
     let words = ["-cp", "none", "NoSuchMain"].map(str::to_owned);
@@ -57,7 +57,7 @@ fn the_programs_exit_code_is_ours() {
 }
 
 #[test]
-fn programs_without_a_jvm_and_without_a_file_say_so() {
+fn missing_jvm_or_program_is_reported() {
     let place = Place::new("no-jvm");
     let done = place.dwell(&["record", "--", "true"]).exits(1);
     assert!(done.error().contains("nothing was recorded"), "{done:?}");
@@ -71,7 +71,7 @@ fn programs_without_a_jvm_and_without_a_file_say_so() {
     assert!(place.files().is_empty(), "{:?}", place.files());
 }
 
-/// Runs the command where a shell has first made writing impossible.
+/// Runs the command in a shell that has first made writing impossible.
 fn with_full_disk(
     place: &Place,
     shell: &[&str],
@@ -92,7 +92,7 @@ fn with_full_disk(
 }
 
 #[test]
-fn a_program_whose_recording_cannot_be_written_says_so() {
+fn unwritable_recording_of_a_program_is_reported() {
     const MOUNT: &str = "mount -t tmpfs -o size=64k none disk";
     let place = Place::new("full-disk");
     std::fs::create_dir(place.path("disk")).unwrap();
@@ -101,7 +101,7 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     let through_shell = script(&modern(), 1, "true");
     let through_shell = ["record", "-o", "x", "--", "sh", "-c", &through_shell];
     let own_mounts = ["unshare", "--mount", "bash"];
-    // A limit of the file's size does anywhere what a full disk does.
+    // A limit of the file size has the effect of a full disk anywhere.
     let full_disk = format!("{MOUNT} && cd disk && ! cat /dev/zero 2>/dev/null >filler");
     let mut ways = vec![(&own_mounts[2..], "ulimit -f 4", "file too large")];
     let mut mount = std::process::Command::new(own_mounts[0]);
@@ -115,8 +115,8 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     } else {
         println!("not tried: only who may mount has a disk to fill");
     }
-    // The limit concerns the libraries as well, that for JVMs and that for Mono, which a shell may
-    // start: from here on they are in their places.
+    // The limit also applies to the libraries, for JVMs and for Mono, which a shell may start. From
+    // here on they are in place.
     place.dwell(&["record", "--", "true"]).exits(1);
     assert_eq!(place.files(), ["disk"]);
     for (shell, make_full, reason) in ways {
@@ -136,9 +136,9 @@ fn a_program_whose_recording_cannot_be_written_says_so() {
     }
 }
 
-/// A limit of the file's size may be there before the agent's library was put anywhere.
+/// A limit of the file size may exist before the agent's library was put anywhere.
 #[test]
-fn an_agent_that_can_be_put_nowhere_is_an_error() {
+fn agent_without_a_writable_place_is_an_error() {
     const MOUNT: &str =
         "for dir in /tmp /var/tmp /dev/shm; do mount -t tmpfs none $dir || exit 99; done";
     let place = Place::new("nowhere");
@@ -166,7 +166,7 @@ fn an_agent_that_can_be_put_nowhere_is_an_error() {
 }
 
 #[test]
-fn a_program_that_ends_at_once_is_named_and_not_judged() {
+fn short_program_has_a_recording_without_findings() {
     for jdk in jdks() {
         let place = Place::new(&format!("version-{}", jdk.feature));
         let java = jdk.java().to_str().unwrap().to_owned();
@@ -188,7 +188,7 @@ fn a_program_that_ends_at_once_is_named_and_not_judged() {
 }
 
 #[test]
-fn a_recording_from_before_is_not_reported_as_new() {
+fn earlier_recording_is_not_reported_as_new() {
     let place = Place::new("stale");
     let old = ["stale.jfr", "stale-4711.jfr"];
     for name in old {
@@ -240,14 +240,14 @@ fn options_set_by_the_user_are_kept() {
 }
 
 #[test]
-fn a_part_of_a_program_can_be_recorded() {
+fn part_of_a_program_is_recorded() {
     let place = Place::new("part");
     let (java, words) = (modern().java().to_str().unwrap().to_owned(), busy_words(3));
     let done = place
         .dwell(&with_java(&["-d", "1", "-o", "part"], &java, &words))
         .exits(0);
     assert!(
-        done.err.contains("recording ended; the program goes on"),
+        done.err.contains("recording ended; the program continues"),
         "{done:?}"
     );
     assert!(done.out.contains("part.html"), "{done:?}");
@@ -255,7 +255,7 @@ fn a_part_of_a_program_can_be_recorded() {
 }
 
 #[test]
-fn an_interrupted_program_ends_with_its_recording() {
+fn interrupted_program_ends_with_its_recording() {
     let place = Place::new("interrupted");
     let (java, words) = (
         modern().java().to_str().unwrap().to_owned(),
@@ -273,7 +273,7 @@ fn an_interrupted_program_ends_with_its_recording() {
     signal(child.id(), Signal::INT);
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
-    // The JVM ends with the code for an interrupt, and its recording is whole.
+    // The JVM exits with the code for an interrupt, and its recording is complete.
     finish(child).exits(130);
     assert!(rest.contains("cut.html"), "{rest}");
     place.has_busy_stack("cut.jfr");
@@ -289,7 +289,7 @@ fn children(of: &Child) -> Vec<u32> {
 }
 
 #[test]
-fn the_demo_shows_findings_and_leaves_nothing_running() {
+fn demo_shows_findings_and_ends_its_service() {
     let place = Place::new("demo");
     let java_home = modern().home;
     let mut command = place.command(&["demo", "-d", "3"]);
@@ -327,7 +327,7 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
     );
     assert!(!std::path::Path::new(&format!("/proc/{service}")).exists());
 
-    // The same when it is cut short, politely or not.
+    // The same after an early interrupt, or two.
     for signals in [&[Signal::INT][..], &[Signal::INT, Signal::INT]] {
         let mut command = place.command(&["demo", "-d", "100"]);
         let child = command.env("JAVA_HOME", &java_home).spawn().unwrap();
@@ -345,8 +345,8 @@ fn the_demo_shows_findings_and_leaves_nothing_running() {
     }
 }
 
-/// Rules that say what an endpoint waits for, or what it does in vain. Without the one for locks:
-/// that of the HTTP server is waited for where processors are short.
+/// Rules about waits and wasted work of an endpoint. The rule for locks is left out, because
+/// requests wait for the HTTP server's lock if processors are short.
 const FAULTS: [&str; 8] = [
     "blocked-event-loop",
     "exceptions",
@@ -358,8 +358,8 @@ const FAULTS: [&str; 8] = [
     "waiting-for-tasks",
 ];
 
-/// An endpoint of the demo that only computes has no finding, however busy the machine is. A
-/// finding for a faulty endpoint needs more than a recording this short.
+/// An endpoint of the demo that only computes has no finding, even on a busy machine. A finding for
+/// a faulty endpoint would need a longer recording.
 fn healthy_endpoint_has_no_finding(place: &Place) {
     let words = [
         "explain",

@@ -1,5 +1,5 @@
-//! The command as people run it, a subject in each module. One program, so that it is linked once;
-//! `xtask test` gives each test a process of its own.
+//! The command as people run it, one module for each subject. A single program, so that it is
+//! linked once. `xtask test` gives each test its own process.
 #![allow(missing_docs)]
 
 mod attached;

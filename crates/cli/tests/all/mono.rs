@@ -1,5 +1,5 @@
-//! Mono programs and the command: recorded from their start, listed, refused when they run already,
-//! and what is said where Mono has kept silent. Skipped, with a line that says so, without Mono.
+//! Mono programs and the command: recorded from their start, listed, refused if they already run,
+//! and the message if Mono has not loaded the module. Skipped with a line if Mono is missing.
 
 use crate::harness::Place;
 use std::io::Write;
@@ -41,7 +41,7 @@ fn with_program(test: &str) -> Option<Place> {
 }
 
 #[test]
-fn a_mono_program_is_recorded_to_its_end_and_reports_read_it() {
+fn mono_program_is_recorded_and_its_reports_read_it() {
     let Some(place) = with_program("mono-recorded") else {
         return;
     };
@@ -60,7 +60,7 @@ fn a_mono_program_is_recorded_to_its_end_and_reports_read_it() {
     let report = place.dwell(&["report", named(".jfr"), "--text"]).exits(0);
     assert!(report.out.contains("Mono "), "{report:?}");
     assert!(report.out.contains("Spin.Work"), "{report:?}");
-    // It has been compiled while it ran, and Mono has no C2.
+    // It was compiled while it ran, and Mono has no C2.
     let spent = report.out.lines().find(|line| line.starts_with("spent in"));
     let spent = spent.expect("a line on kinds of code");
     assert!(spent.contains("JIT ") && !spent.contains("C2 "), "{spent}");
@@ -71,7 +71,7 @@ fn a_mono_program_is_recorded_to_its_end_and_reports_read_it() {
 }
 
 #[test]
-fn a_script_may_start_mono() {
+fn mono_started_by_a_script_is_recorded() {
     let Some(place) = with_program("mono-script") else {
         return;
     };
@@ -120,11 +120,11 @@ fn running_mono_is_listed_with_record_command() {
 }
 
 #[test]
-fn a_module_that_mono_did_not_load_is_missed() {
+fn module_that_mono_did_not_load_is_reported() {
     let Some(place) = with_program("mono-silent") else {
         return;
     };
-    // A mono that looks for libraries elsewhere, as one with its own paths does.
+    // A mono with other search paths for libraries.
     let script = "#!/bin/sh\nunset LD_LIBRARY_PATH\nexec \"$(command -v mono-sgen)\" \"$@\"\n";
     std::fs::write(place.path("mono"), script).unwrap();
     let executable = std::fs::Permissions::from_mode(0o755);
@@ -139,7 +139,7 @@ fn a_module_that_mono_did_not_load_is_missed() {
 }
 
 #[test]
-fn the_module_is_put_where_it_is_asked_for_and_works_there() {
+fn installed_module_works_in_the_given_directory() {
     let Some(place) = with_program("mono-installed") else {
         return;
     };

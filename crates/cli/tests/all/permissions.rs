@@ -1,6 +1,6 @@
-//! Other users: reading their JVMs from outside and recording what they record; root without its
-//! rights, containers. Acting as others needs root: without it nothing can be tried, and the tests
-//! say so.
+//! Other users: reading their JVMs from outside and recording them; root without its rights,
+//! containers. Acting as other users needs root. Without root the tests print that they were
+//! skipped.
 
 use crate::harness::common::{Start, is_root, jdks, modern};
 use crate::harness::{Done, Place, finish};
@@ -15,7 +15,7 @@ fn needs_root() -> bool {
     !is_root()
 }
 
-/// Runs a copy of the command that everybody may run, through setpriv(1).
+/// Runs a copy of the command that every user may run, through setpriv(1).
 fn with_less(place: &Place, rights: &[&str], args: &[&str]) -> Done {
     let copy = place.path("dwell");
     std::fs::copy(env!("CARGO_BIN_EXE_dwell"), &copy).unwrap();
@@ -43,14 +43,14 @@ fn unreadable_process_is_refused_with_remedy() {
         assert_eq!(done.out, "");
     }
     running.assert_untouched();
-    // Root in a container that keeps the right to trace from it.
+    // Root in a container that lacks the right to trace.
     let rights = ["--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"];
     let mut other = Start::new(&modern()).uid(NOBODY).run();
     let pid = other.pid.to_string();
     let done = with_less(&place, &rights, &["stacks", &pid]).exits(1);
     assert!(done.error().contains("CAP_SYS_PTRACE"), "{done:?}");
     other.assert_untouched();
-    // With all rights it is readable, for any owner.
+    // With all rights, the process is readable for any owner.
     let done = place.dwell(&["stacks", &pid]).exits(0);
     assert!(
         done.out.contains("\tat Waiter.main(Waiter.java"),
@@ -62,8 +62,8 @@ fn unreadable_process_is_refused_with_remedy() {
 /// Runs the command as some user.
 type Acts<'a> = &'a dyn Fn(&[&str]) -> Done;
 
-/// A JVM's own user and root may both record it. The second one gets the file of the first one's
-/// recording, for either of the two. Other users get the JVM's owner.
+/// A JVM's own user and root may both record it. The second user gets the file of the first one's
+/// recording, in either order. Other users get the name of the JVM's owner.
 #[test]
 fn second_user_gets_the_first_recordings_file() {
     if needs_root() {
@@ -72,7 +72,7 @@ fn second_user_gets_the_first_recordings_file() {
     let place = Place::new("two-users");
     std::os::unix::fs::chown(&place.dir, Some(NOBODY), Some(NOBODY)).unwrap();
     let mut running = Start::new(&modern()).uid(NOBODY).run();
-    // A JVM of root's that had this id and was killed may have left its own.
+    // A killed JVM of root with this id may have left its file.
     let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", running.pid));
     let pid = running.pid.to_string();
     let owner = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -111,17 +111,17 @@ fn second_user_gets_the_first_recordings_file() {
 }
 
 #[test]
-fn a_jvm_in_a_container_is_read_from_the_host() {
+fn jvm_in_a_container_is_read_from_the_host() {
     if needs_root() {
         return;
     }
-    // It has other pids, another /tmp and /proc, and its classes where we have nothing.
+    // It has other pids, another /tmp and /proc, and its classes are in a place that is empty here.
     let inside = "mount -t tmpfs none /var/tmp && mkdir /var/tmp/c && \
                   cp -r \"$CLASSES\"/* /var/tmp/c && mount -t tmpfs none /tmp && exec \"$@\"";
     let unshare = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork"];
     let shell = ["--mount-proc", "sh", "-c", inside, "sh"];
     let place = Place::new("container");
-    // Versions differ in how they announce themselves, and 8 has a way of its own.
+    // Versions differ in how they announce themselves, and 8 has its own way.
     let chosen = [8, 17, modern().feature];
     for jdk in jdks().iter().filter(|jdk| chosen.contains(&jdk.feature)) {
         let classes = crate::harness::common::classes();

@@ -1,4 +1,4 @@
-//! `dwell top` on a real JVM and a real terminal: what it shows, and what it leaves.
+//! `dwell top` on a real JVM and a real terminal: its screens, and the state that it leaves.
 
 use crate::harness::common::modern;
 use crate::harness::{Busy, Done, Place, signal, until};
@@ -90,12 +90,12 @@ impl OnTerminal {
         String::from_utf8_lossy(&self.output.lock().unwrap()).into_owned()
     }
 
-    /// The lines that are seen.
+    /// The visible lines.
     fn screen(&self) -> Vec<String> {
         seen(&self.output())
     }
 
-    /// Waits until the first row of the table is the method that is hot.
+    /// Waits until the hot method is in the first row.
     fn until_hot(&self) {
         until("the hot method on top", || {
             self.screen()[FIRST]
@@ -104,7 +104,7 @@ impl OnTerminal {
         });
     }
 
-    /// Waits until it has drawn anything: then it records.
+    /// Waits for the first drawing: from then on it records.
     fn until_drawn(&self) {
         until("the first screen", || {
             self.screen()[0].starts_with("dwell top")
@@ -125,7 +125,7 @@ impl OnTerminal {
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 
-    /// Waits for the end, which must leave the terminal as it was.
+    /// Waits for the end. The terminal must be restored.
     #[track_caller]
     fn ends(mut self) -> String {
         let status = self.child.wait().unwrap();
@@ -144,7 +144,7 @@ impl OnTerminal {
     }
 }
 
-/// The content of a terminal after these bytes: texts at places, without attributes.
+/// The text of a terminal after these bytes, without attributes.
 fn seen(output: &str) -> Vec<String> {
     let mut cells = vec![vec![' '; COLUMNS]; ROWS];
     let (mut x, mut y) = (0, 0);
@@ -176,7 +176,7 @@ fn seen(output: &str) -> Vec<String> {
     cells.into_iter().map(String::from_iter).collect()
 }
 
-/// Whether a colour of the sixteen is asked for.
+/// Whether one of the sixteen colours is used.
 fn is_coloured(output: &str) -> bool {
     assert!(
         !output.contains("\x1b[38;"),
@@ -190,7 +190,7 @@ fn is_coloured(output: &str) -> bool {
     })
 }
 
-/// Whether anything is left of a recording of this JVM.
+/// Whether files of a recording of this JVM remain.
 #[track_caller]
 fn nothing_is_left(place: &Place, pid: &str) {
     let status: Done = place.dwell(&["status", pid]).exits(0);
@@ -204,7 +204,7 @@ fn nothing_is_left(place: &Place, pid: &str) {
 }
 
 #[test]
-fn the_hot_method_is_on_top_and_nothing_is_left_however_it_ends() {
+fn top_shows_the_hot_method_and_leaves_no_files() {
     let place = Place::new("top");
     let mut busy = Busy::start(&modern());
     let pid = busy.pid();
@@ -217,7 +217,7 @@ fn the_hot_method_is_on_top_and_nothing_is_left_however_it_ends() {
     let output = top.ends();
     assert!(!is_coloured(&output), "no colours are wanted: {output:?}");
     nothing_is_left(&place, &pid);
-    // A terminal that goes away sends one, and the shell another.
+    // A closed terminal sends one signal, and the shell another.
     let top = OnTerminal::start(&place, &args, false);
     top.until_drawn();
     signal(top.child.id(), Signal::HUP);
@@ -250,18 +250,18 @@ fn the_hot_method_is_on_top_and_nothing_is_left_however_it_ends() {
     assert!(refused.error().contains("no process"), "{refused:?}");
 }
 
-/// How many threads there were on average, by the line of wall time of a screen.
+/// The average number of threads, by a screen's line of wall time.
 fn threads_of(line: &str) -> f64 {
     let words = line.split([' ', '(', ')']);
     words.filter_map(|word| word.parse::<f64>().ok()).sum()
 }
 
-/// Threads that wait are in all screens, though of a wait is written only once a minute.
+/// Waiting threads are in all screens, although a wait is written only once a minute.
 ///
-/// Detects a tenth of the threads that is missing or too much. False alarm: not by chance, as all
-/// threads are followed, and what is missing of them in the file is put where they were.
+/// Detects a tenth of the threads that is missing or too much. False alarm: not by chance, because
+/// all threads are followed, and time that is missing in the file goes to their last wait.
 #[test]
-fn measured_wall_time_is_steady_while_the_load_is() {
+fn measured_wall_time_is_steady_under_steady_load() {
     let place = Place::new("steady");
     let busy = Busy::start(&modern());
     let batch = [
@@ -269,7 +269,7 @@ fn measured_wall_time_is_steady_while_the_load_is() {
     ];
     let shown = place.dwell(&[&batch[..], &[&busy.pid()]].concat()).exits(0);
     let lines = shown.out.lines().filter(|line| line.starts_with("wall  "));
-    // Beyond the beginning, when threads are met.
+    // Without the first screen, in which threads are discovered.
     let threads: Vec<f64> = lines.map(threads_of).skip(1).collect();
     println!("{threads:?}");
     let [least, most] = [f64::min, f64::max].map(|of| threads.iter().copied().reduce(of).unwrap());

@@ -1,9 +1,9 @@
-//! What needs no recording: help, wrong command lines, the list of JVMs, refusals.
+//! The command without a recording: help, wrong command lines, the list of JVMs, refusals.
 
 use crate::harness::common::{Start, modern};
 use crate::harness::{Busy, Place};
 
-/// Each is refused with one line that has this part, and leaves nothing behind.
+/// Each command line is refused in one line with this text, and leaves no file.
 #[track_caller]
 fn are_refused(test: &str, lines: &[(&[&str], &str)]) {
     let place = Place::new(test);
@@ -77,7 +77,7 @@ fn wrong_allocation_options_exit_with_2() {
 }
 
 #[test]
-fn wrong_command_lines_for_locks_are_one_line_and_exit_code_2() {
+fn wrong_lock_options_exit_with_2() {
     are_refused(
         "usage-locks",
         &[
@@ -129,7 +129,7 @@ fn wrong_recording_options_exit_with_2() {
             (&["diff", "a.jfr", "a.jfr", "-e", "wall"], "--collapsed"),
             (&["record", "-d", "soon", "1"], "30s, 2m or plain seconds"),
             (&["record", "-d", "-5", "1"], "-5"),
-            (&["record", "-d", "1h", "--", "true"], "-d: only a program"),
+            (&["record", "-d", "1h", "--", "true"], "-d: only `java`"),
             (&["record", "-i", "10", "1"], "with its unit"),
             (&["record", "-i", "1us", "1"], "from 20us to 10s"),
             (&["record", "-e", "heap", "1"], "invalid value 'heap'"),
@@ -155,7 +155,7 @@ fn wrong_recording_options_exit_with_2() {
             ),
             (&["record", "sh", "x.sh"], ": dwell record -- sh x.sh"),
             (&["record", "-o", ".", "--", "true"], "-o .: is a directory"),
-            (&["record", "-o", ".jfr", "--", "true"], "-o .jfr: there is"),
+            (&["record", "-o", ".jfr", "--", "true"], "-o .jfr: no name"),
             (&["record", "-o", "..", "--", "true"], "-o ..: "),
             (&["record", "-o", "a,b", "--", "true"], "-o"),
             (&["start", "--max-size", "2MB", "1"], "--max-size"),
@@ -211,7 +211,7 @@ fn wrong_watching_options_exit_with_2() {
 }
 
 #[test]
-fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
+fn wrong_report_options_exit_with_2() {
     are_refused(
         "usage-reports",
         &[
@@ -238,7 +238,7 @@ fn wrong_command_lines_for_reports_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn wrong_conversions_are_one_line_and_exit_code_2() {
+fn wrong_conversions_exit_with_2() {
     are_refused(
         "usage-conversions",
         &[
@@ -248,7 +248,7 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
                 &["convert", "a.jfr", "-o", "x"],
                 ".collapsed, .txt, .html, .jfr, .pb.gz, .otlp or .otlp.json",
             ),
-            (&["convert", "a.jfr", "-o", "a.jfr"], "the recording itself"),
+            (&["convert", "a.jfr", "-o", "a.jfr"], "is the input"),
             (
                 &["convert", "a.jfr", "-o", "x.html", "--threads"],
                 "--threads",
@@ -303,7 +303,7 @@ fn wrong_conversions_are_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn wrong_exports_are_one_line_and_exit_code_2() {
+fn wrong_exports_exit_with_2() {
     are_refused(
         "usage-exports",
         &[
@@ -413,7 +413,7 @@ fn help_has_examples() {
 }
 
 #[test]
-fn files_that_are_no_recordings_are_named() {
+fn files_that_are_no_recordings_are_refused() {
     let place = Place::new("files");
     std::fs::write(place.path("text.jfr"), "not a recording").unwrap();
     std::fs::write(place.path("empty.jfr"), "").unwrap();
@@ -435,12 +435,12 @@ fn files_that_are_no_recordings_are_named() {
         let done = place.dwell(args).exits(1);
         assert!(done.error().contains(part), "{args:?}: {done:?}");
     }
-    // Another name for the recording is the recording.
+    // Another name of the recording is refused as well.
     std::os::unix::fs::symlink("text.jfr", place.path("link.html")).unwrap();
     let done = place
         .dwell(&["report", "text.jfr", "-o", "link.html"])
         .exits(2);
-    assert!(done.error().contains("is the recording itself"), "{done:?}");
+    assert!(done.error().contains("is the input"), "{done:?}");
     assert_eq!(place.files(), ["empty.jfr", "link.html", "text.jfr"]);
 }
 
@@ -475,7 +475,7 @@ fn unsuitable_process_is_refused_untouched() {
     assert!(done.error().contains("no process"), "{done:?}");
     let done = place.dwell(&["record", "NoSuchMainClass"]).exits(1);
     assert!(
-        done.error().contains("no JVM's main class or jar holds"),
+        done.error().contains("no JVM matches 'NoSuchMainClass'"),
         "{done:?}"
     );
 
@@ -506,7 +506,7 @@ fn unwritable_output_is_refused_before_attach() {
 }
 
 #[test]
-fn a_jvm_that_is_not_recorded_says_so_without_being_touched() {
+fn unrecorded_jvm_is_reported_without_attaching() {
     let place = Place::new("idle");
     let mut idle = Start::new(&modern()).run();
     let pid = idle.pid.to_string();
@@ -524,7 +524,7 @@ fn a_jvm_that_is_not_recorded_says_so_without_being_touched() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_no_error() {
     let place = Place::new("pipe");
     let mut child = place.command(&["--help"]).spawn().unwrap();
     drop(child.stdout.take());

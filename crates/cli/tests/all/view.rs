@@ -17,7 +17,7 @@ fn recording() -> Vec<u8> {
 }
 
 #[test]
-fn the_page_is_made_once_and_opened() {
+fn page_is_made_once_and_opened() {
     let place = Place::new("view");
     std::fs::write(place.path("a b.jfr"), recording()).unwrap();
     let browser = place.path("browser");
@@ -75,7 +75,7 @@ fn page_is_served_at_its_secret_address_only() {
         .split_once('/')
         .unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    wait_for(&mut stderr, "serving it to this machine");
+    wait_for(&mut stderr, "Serving on localhost");
     let get = |path: &str| {
         let mut stream = TcpStream::connect(host).unwrap();
         write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();

@@ -16,7 +16,7 @@ const LOOKS: u64 = 5;
 
 /// Threads that wait while all stand, for this part of their wait, wait for a pause.
 const IN_PAUSES: f64 = 0.5;
-/// What shows that a collector works beside the program: flags, and names of its threads.
+/// Flags and thread names that show a concurrent collector.
 const CONCURRENT: &[&str] = &["+UseZGC", "+UseShenandoahGC"];
 const CONCURRENT_THREADS: &[&str] = &["ZDriver", "ZWorker", "XDriver", "XWorker", "Shenandoah"];
 
@@ -45,8 +45,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(vec![Finding {
         rule: "",
         what: format!(
-            "{} waits {} of its time for memory: the collector does not keep up with what is \
-             allocated in {}",
+            "{} waits {} of its time for memory: the collector does not keep up with allocation \
+             in {}",
             whose.name,
             percent(share.value),
             allocators
@@ -57,23 +57,22 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         share,
         evidence,
         remedy: format!(
-            "{}; {}; let fewer such tasks run at once{}",
+            "{}; {}; run fewer such tasks at once{}",
             heap_advice(facts, true),
             allocators.advice(),
             match works_beside(facts) {
-                true =>
-                    "; give the collector processors (-XX:ConcGCThreads), if there are free ones",
+                true => "; give the collector more processors (-XX:ConcGCThreads), if any are free",
                 false => "",
             }
         ),
         sure: Sure::High,
-        because: "threads were seen waiting inside the JVM's allocation".to_owned(),
+        because: "threads were sampled while they waited in the JVM's allocation".to_owned(),
     }])
 }
 
-/// Whether these are threads that asked for a collection for which all stop: that is its pause, and
-/// another rule tells whether pauses are much. Collectors that work beside the program let only
-/// those wait that want memory.
+/// Whether these threads asked for a collection that stops all threads. Then the wait is its pause,
+/// and the rule for pauses covers it. With a concurrent collector, only threads that need memory
+/// wait.
 fn is_a_pause(facts: &Facts<'_>) -> bool {
     if works_beside(facts) {
         return false;
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_told_and_who_allocates_little_is_not() {
+    fn stall_names_lines_of_large_allocators_only() {
         let mut art = Art::default();
         art.look("task-1", "GET /n", "gc-stall", "app.Buffers.make:7", 30, 20);
         art.look("task-1", "GET /n", "gc-stall", "app.Other.small", 1, 20);
@@ -154,12 +153,12 @@ mod tests {
             !format!("{finding:?}").contains("app.Other.small"),
             "{found:?}"
         );
-        // The default collector does not work beside the program while that waits.
+        // The default collector is not concurrent while threads wait for it.
         assert!(!finding.remedy.contains("ConcGCThreads"), "{found:?}");
     }
 
     #[test]
-    fn who_waits_for_a_pause_that_stops_all_does_not_stall() {
+    fn wait_for_stop_the_world_pause_is_no_stall() {
         for (is_inside, flag, expected) in [
             (true, "-XX:+UseG1GC", 0),
             (false, "-XX:+UseG1GC", 1),

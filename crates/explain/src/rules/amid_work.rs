@@ -1,10 +1,10 @@
-//! Waits amid work: threads that have something to do wait until another thread notifies or unparks
-//! them, and it is neither a lock nor a pool nor a future that the JVM or another rule knows. So do
-//! row locks of databases, barriers, hand-made queues.
+//! Waits amid work. Threads with work wait until another thread notifies or unparks them, outside
+//! of locks, pools and futures that the JVM or another rule knows. Examples are row locks of
+//! databases, barriers and hand-made queues.
 //!
-//! Workers that wait for work do the same. They are told apart by their stacks: who waits for work
-//! does so next to the loop below which all its work is; who waits amid work does so below a method
-//! under which only a part of it is. With requests it is plain: who has one has work.
+//! Workers that wait for work look similar, and their stacks show the difference. A worker waits
+//! for work directly under the loop that contains all its work. A wait amid work is under a method
+//! that contains only a part of it. A thread with a request always has work.
 
 use super::futures::{WAITS, minus};
 use super::pools::BORROWING;
@@ -19,20 +19,20 @@ use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{MethodId, NodeId, Weight};
 use std::collections::{BTreeSet, HashMap};
 
-/// A share of the time of those who wait that is worth a change, and the least it must surely be.
+/// Share of the waiting threads' time that is worth a change, and its least lower bound.
 const SHARE: f64 = 0.10;
 const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
-/// A method below which at most so much of a thread's work is, is not the loop of a worker.
+/// A method with at most this part of a thread's work under it is not the loop of a worker.
 const PART: f64 = 0.9;
-/// It takes so many looks or samples to say so.
+/// Least number of looks or samples.
 const WORK_SEEN: u64 = 10;
 const MOST: usize = 2;
 
 /// Where threads wait, and how.
 type Place = (Kind, How, String);
 
-/// Where somebody waits who has something to hand over.
+/// Methods in which a thread waits to hand something over.
 pub(super) const FILLING: &[&str] = &[
     "java.util.concurrent.ArrayBlockingQueue.put",
     "java.util.concurrent.LinkedBlockingQueue.put",
@@ -65,24 +65,24 @@ impl How {
         match self {
             How::Notified => "to be notified by another thread (Object.wait)",
             How::Unparked => "to be unparked by another thread",
-            How::Filling => "for room in a queue, which is full",
-            How::Meeting => "for other threads to get as far (a barrier)",
+            How::Filling => "for room in a full queue",
+            How::Meeting => "for other threads to reach the same point (a barrier)",
         }
     }
 
     fn remedy(self, place: &str) -> String {
         match self {
             How::Notified | How::Unparked => format!(
-                "find out who lets {place} go on, and what that one does before: make that \
-                 shorter, or let fewer threads want the same at once"
+                "find the thread that wakes {place} and shorten its work before that, or let \
+                 fewer threads want the same thing at once"
             ),
             How::Filling => format!(
-                "who takes from the queue is slower than {place} fills it: make that work shorter \
-                 or give it more threads; a longer queue only puts it off"
+                "the consumers of the queue are slower than {place} fills it: make their work \
+                 shorter or add consumers; a longer queue only delays the wait"
             ),
             How::Meeting => format!(
-                "what threads do between two meetings in {place} takes some longer than others: \
-                 divide it more evenly, or into small parts that whoever is free takes"
+                "threads need different times between two meetings in {place}: divide the work \
+                 more evenly, or into small parts that any free thread takes"
             ),
         }
     }
@@ -110,14 +110,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found)
 }
 
-/// What other rules tell.
+/// Waits that other rules report.
 struct Known {
     futures: Set,
     timed: Set,
     borrows: Nodes,
     filling: Set,
     meeting: Set,
-    /// Classes whose full queues another rule tells.
+    /// Classes whose full queues another rule reports.
     full: BTreeSet<String>,
 }
 
@@ -149,7 +149,7 @@ impl Known {
         }
     }
 
-    /// Whether the queue that is full here is one whose workers another rule tells.
+    /// Whether another rule reports the workers of the queue that is full here.
     fn is_told(&self, facts: &Facts<'_>, node: NodeId) -> bool {
         let place = facts.stacks.place(node);
         let method = place.and_then(|method| facts.profile.methods().get(method as usize));
@@ -157,7 +157,7 @@ impl Known {
         self.full.contains(crews::outer(class))
     }
 
-    /// Whether another rule tells of this wait.
+    /// Whether another rule reports this wait.
     fn has(&self, facts: &Facts<'_>, kind: Kind, node: NodeId) -> bool {
         let stacks = &facts.stacks;
         let is_future = || kind == Kind::Endpoint && stacks.top_has(node, &self.futures);
@@ -165,7 +165,7 @@ impl Known {
     }
 }
 
-/// Who waits how, if that is told here where it is amid work.
+/// Kind of subject and kind of wait, if this rule covers the entry.
 fn wait_of(facts: &Facts<'_>, known: &Known, entry: &Entry<'_>) -> Option<(Kind, How)> {
     let how = known.how(facts, entry)?;
     let kind = facts.subjects.get(entry.subject)?.kind;
@@ -189,19 +189,19 @@ fn place_of(facts: &Facts<'_>, known: &Known, works: &Works, entry: &Entry<'_>) 
     is_amid.then(|| (kind, how, facts.stacks.place_name(entry.node)))
 }
 
-/// What each subject works at: the calls of its threads as a tree, with the time in which they did
-/// not wait for others to let them go on.
+/// Work of each subject: the calls of its threads as a tree, with the time in which they did not
+/// wait for other threads.
 struct Works {
     /// From a subject and one of its nodes (0 for its root) by a method to the next node.
     next: HashMap<(usize, u32, MethodId), u32>,
     /// Work in and below each node.
     work: Vec<Weight>,
-    /// Of each subject.
+    /// Work of each subject.
     all: HashMap<usize, Weight>,
 }
 
 impl Works {
-    /// The work of those who wait so: of others there can be very much.
+    /// Sums the work of subjects with such waits only, because all others can be many.
     fn new(facts: &Facts<'_>, known: &Known) -> Works {
         let asked = facts.entries.iter();
         let asked = asked.filter(|entry| wait_of(facts, known, entry).is_some());
@@ -240,9 +240,9 @@ impl Works {
         }
     }
 
-    /// The program's innermost method below which the thread did something else as well, and how
-    /// much of all that it did; `None` if it is nearly all, or there is none: then that is where it
-    /// waits for work.
+    /// The program's innermost method with other work of this thread under it, and its part of all
+    /// work. `None` if that part is nearly everything or no such method exists: then the thread
+    /// waits for work there.
     fn below(&self, facts: &Facts<'_>, entry: &Entry<'_>) -> Option<(MethodId, f64)> {
         let all = self.all.get(&entry.subject)?;
         let place = facts.stacks.place(entry.node)?;
@@ -293,7 +293,8 @@ fn finding(facts: &Facts<'_>, place: &Place, wait: &Wait, whose: &Whose, works: 
     let entry = facts.entries.iter().find(|it| it.node == wait.node());
     if let Some((method, part)) = entry.and_then(|entry| works.below(facts, entry)) {
         let text = format!(
-            "it is amid work: of what these threads do else, {} is below {}, too",
+            "the wait is part of other work: {} of the other time of these threads is also below \
+             {}",
             percent(part),
             facts.stacks.name(method)
         );
@@ -311,7 +312,7 @@ fn finding(facts: &Facts<'_>, place: &Place, wait: &Wait, whose: &Whose, works: 
         evidence,
         remedy: how.remedy(short(place)),
         sure: Sure::Medium,
-        because: "the wait is certain; the runtime does not tell who is to end it".to_owned(),
+        because: "the wait is certain; the runtime does not record which thread ends it".to_owned(),
     }
 }
 
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_below_a_part_of_the_work_is_told() {
+    fn wait_below_part_of_the_work_is_reported() {
         let mut art = Art::default();
         let update = "app.Update.run;app.Statement.execute;app.Main.work";
         let stack = wait(&format!("app.Transaction.await;{update}"));
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_work_is_not_told() {
+    fn wait_for_work_is_not_reported() {
         // A worker's loop, and one in a class of its own: all work is below it.
         for stack in ["app.Worker.loop", "app.Consumer.run;app.Main.lambda$main$0"] {
             let mut art = Art::default();
@@ -368,12 +369,12 @@ mod tests {
     }
 
     #[test]
-    fn full_queues_and_barriers_are_told_however_the_work_is() {
+    fn full_queues_and_barriers_are_always_reported() {
         let park = "jdk.internal.misc.Unsafe.park;";
         let cases = [
             (
                 "java.util.concurrent.ArrayBlockingQueue.put",
-                "a queue, which is full",
+                "a full queue",
                 "shorter or",
             ),
             (
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_does_nothing_else_is_not_told() {
+    fn thread_without_other_work_is_not_reported() {
         let mut art = Art::default();
         art.look(
             "writer",
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_request_has_work_but_what_other_rules_tell_is_theirs() {
+    fn request_wait_is_reported_unless_another_rule_covers_it() {
         let park = "jdk.internal.misc.Unsafe.park;";
         let future = format!("{park}java.util.concurrent.FutureTask.get;app.R.get");
         let timed = format!("{park}java.util.concurrent.locks.LockSupport.parkNanos;app.R.get");

@@ -1,15 +1,15 @@
-//! Whether processors are what a program is bound by: only then do rules speak of CPU time.
+//! Whether processors limit the program: only then do rules report CPU time.
 
 use crate::evidence::{Facts, Kind, is_ready};
 use dwell_profile::{RUNNING, Weight};
 
-/// A program that uses less of a processor than this has nothing to be made faster, nor has a
-/// method where nobody waits for it that is known.
+/// Least use in processors. A program below it has no code worth optimizing, and neither has a
+/// method below it, unless a request waits for that method.
 pub(super) const LEAST: f64 = 0.03;
 /// A program that waits nearly all the time is not bound by processors.
 const RUNS: f64 = 0.10;
 
-/// Whether the program uses so much CPU time that a change would help.
+/// Whether the program uses enough CPU time for a change to help.
 pub(super) fn matters(facts: &Facts<'_>) -> bool {
     let span_ns = facts.profile.info().duration_ns as f64;
     let is_little = facts.has_cpu_time() && (facts.program_total.sum as f64) < LEAST * span_ns;
@@ -36,7 +36,7 @@ fn is_bound(facts: &Facts<'_>) -> bool {
         }
     }
     let span_ns = facts.profile.info().duration_ns.max(1) as f64;
-    // Many idle threads must not hide one that runs all the time.
+    // Many idle threads must not hide a thread that runs all the time.
     let is_one_thread = runs.sum as f64 >= 0.5 * span_ns;
     is_one_thread || runs.share(&facts.all_busy()) >= RUNS
 }

@@ -1,6 +1,6 @@
-//! Costly calls: the application's methods that most processor time is spent in or below, where a
-//! library that they call splits it into so many parts that none of them is large. What splits into
-//! methods of the application is its work, and no single change makes that cheaper.
+//! Costly calls: methods of the application with the most CPU time in a library that splits it into
+//! parts too small for a finding each. Time that splits into the application's own methods is its
+//! work, and no single change reduces it.
 
 use super::{bound, files, libraries, no_cpu, queries};
 use crate::evidence::Facts;
@@ -17,27 +17,27 @@ const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
 const MOST: usize = 2;
-/// A place with so much of its time told by other findings is not told again.
+/// If other findings cover this part of a method's time, the method gets no finding here.
 const TOLD: f64 = 0.8;
-/// A library's method with such a part of the place's time is what it calls.
+/// A library's method with at least this part of the place's time is the called one.
 const CALLED: f64 = 0.5;
 /// Endpoints that are named.
 const ENDPOINT_PART: f64 = 0.1;
 
-/// What is known of a place.
+/// Facts about a place.
 #[derive(Default)]
 struct Seen {
-    /// The time that the rule for hot paths tells of the same method, or another rule tells.
+    /// Time of the same method that other rules report, such as the one for hot paths.
     told_ns: u64,
     called: BTreeMap<MethodId, u64>,
     /// The node with most of the time.
     heaviest: (u64, NodeId),
 }
 
-/// A call that is told.
+/// A call that gets a finding.
 struct Told {
     place: Place,
-    /// The library's method that most of it is in, and that part.
+    /// The library's method with the largest part, and that part.
     called: (MethodId, f64),
     share: Share,
     node: NodeId,
@@ -52,7 +52,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found.iter().map(|it| finding(facts, &calls, it)).collect())
 }
 
-/// For each node whether its time is that of a library's call which has its finding.
+/// By node: whether its time belongs to a call of a library that has a finding.
 pub(super) fn told(facts: &Facts<'_>) -> Vec<bool> {
     let calls = OwnCalls::new(facts.profile, &facts.program_cpu);
     let found = costly(facts, &calls);
@@ -201,7 +201,7 @@ fn finding(facts: &Facts<'_>, calls: &OwnCalls, told: &Told) -> Finding {
 fn remedy(facts: &Facts<'_>, name: &str, called: MethodId) -> String {
     let called = facts.stacks.name(called);
     format!(
-        "call {} less often in {} (once for many, keep its results), or ask it for less",
+        "call {} less often in {} (batch the calls, cache its results), or request less work",
         short(&called),
         short(name)
     )
@@ -246,7 +246,7 @@ fn endpoints(facts: &Facts<'_>, calls: &OwnCalls, place: &Place) -> Vec<(String,
     named
 }
 
-/// What each request of an endpoint spends there, if requests were counted.
+/// Time of each request of an endpoint there, if requests were counted.
 fn each(facts: &Facts<'_>, endpoint: &str, ns: u64) -> String {
     let latencies = facts.profile.latencies();
     let requests = latencies.get(&Some(endpoint)).map_or(0, |it| it.requests);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_rules_tell_is_not_told_again() {
+    fn costly_call_of_another_rule_is_not_repeated() {
         // The hot path: the method itself.
         let mut art = Art::default();
         art.cpu("w", "", "java.util.HashMap.get;app.Orders.price", 50, 10);

@@ -1,12 +1,11 @@
 //! Hand-made pools: threads of the program that take work from a blocking queue of the JDK, without
-//! an executor. They are too few, or too slow, where none of them is ever without work while others
-//! wait for room in their queue, or while more threads wait for their results than there are of
-//! them: then some of that work waits for a worker.
+//! an executor. Such a pool is too small or too slow if none of its workers is ever free while
+//! other threads wait for it. Those threads wait for room in the queue, or for results and
+//! outnumber the workers.
 //!
-//! Whose queue it is, no runtime tells. It is taken from the class of the program that both sides
-//! have in common, and only where that leaves one group of threads. It says nothing of queues that
-//! the program makes of `wait` and `notify`: there a worker without work and somebody who waits for
-//! room look the same.
+//! No runtime reports the owner of a queue. The rule takes the class of the program that both sides
+//! share, and only if that class identifies one group of threads. Queues made of `wait` and
+//! `notify` are left out: there, idle workers and threads that wait for room look the same.
 
 use super::amid_work::FILLING;
 use super::futures::{WAITS, is_held_up};
@@ -20,19 +19,20 @@ use crate::stacks::{Heaviest, Nodes};
 use dwell_profile::{MethodId, NodeId, RUNNING, Role, Seeds, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A share of the time of those who wait that is worth a change, and the least it must surely be.
+/// Share of the waiting threads' time that is worth a change, and its least lower bound.
 const SHARE: f64 = 0.10;
 const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
-/// Threads whose time is below a class of the program so much are that one's.
+/// Least part of threads' time below a class of the program for the threads to belong to that
+/// class.
 const ROOTED: f64 = 0.9;
-/// Threads that stay in one wait so long, for half of their time, are no workers: `main` waits so
-/// for the end.
+/// Threads that stay in one wait for this time, in half of their time, are no workers. An example
+/// is `main`, which waits for the end.
 const STUCK_NS: u64 = 1_000_000_000;
 const STUCK: f64 = 0.5;
-/// So many more wait for results than there are workers: the mean of a whole recording is meant.
+/// Least ratio of threads waiting for results to workers, as a mean of the whole recording.
 const MORE: f64 = 1.25;
-/// Workers that wait so much of the time leave processors to others.
+/// Workers that wait for this part of their time leave processors to others.
 const HELD_UP: f64 = 0.5;
 const MOST: usize = 2;
 
@@ -52,14 +52,14 @@ const TAKING: &[&str] = &[
     "java.util.concurrent.LinkedTransferQueue.poll",
 ];
 
-/// What somebody waits for whom a hand-made pool keeps waiting.
+/// Reason to wait for a hand-made pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum For {
     Room,
     Results,
 }
 
-/// What a stack says, by the program's classes without what is nested in them.
+/// Classes of the program on a stack, by role, without their nested classes.
 #[derive(Default)]
 struct Seen<'f> {
     takes: Option<&'f str>,
@@ -70,7 +70,7 @@ struct Seen<'f> {
     classes: BTreeSet<&'f str>,
 }
 
-/// What the threads of one group did.
+/// Activity of one group's threads.
 #[derive(Default)]
 struct Group<'f> {
     threads: BTreeSet<ThreadId>,
@@ -79,9 +79,9 @@ struct Group<'f> {
     /// All that is not idle.
     busy: Weight,
     runs: Weight,
-    /// In waits so long that no task is meant.
+    /// In waits that are too long to be for a task.
     stuck_ns: u64,
-    /// With work, and waiting for what the pool could do other work meanwhile.
+    /// Time with work in waits during which the pool could do other work.
     waits: Weight,
     places: BTreeMap<(&'f str, Option<MethodId>, bool), u64>,
     takes: BTreeSet<&'f str>,
@@ -89,7 +89,7 @@ struct Group<'f> {
     waiting: BTreeMap<(For, &'f str), Heaviest>,
 }
 
-/// A group that waits, what for, and who keeps it waiting.
+/// A waiting group, its reason, and the group that it waits for.
 struct Case<'f> {
     what: For,
     class: &'f str,
@@ -99,7 +99,7 @@ struct Case<'f> {
     is_seen: bool,
 }
 
-/// What stacks have that matters here.
+/// Sets of methods that matter to this rule.
 struct Sets {
     taking: Set,
     filling: Set,
@@ -107,9 +107,9 @@ struct Sets {
     borrows: Nodes,
 }
 
-/// What a finding is of.
+/// Subject of a finding.
 pub(crate) struct Told {
-    /// Who is too few.
+    /// Name of the group with too few workers.
     pub(crate) crew: String,
     /// The class in which the queue is full; `None`: it is not known to be.
     pub(crate) full: Option<String>,
@@ -126,7 +126,7 @@ pub(crate) fn saturated(facts: &Facts<'_>) -> Vec<(Finding, Told)> {
     found
 }
 
-/// A class without those nested in it, and without what the JVM adds to those it makes.
+/// A class without its nested classes, and without the suffix of classes that the JVM makes.
 pub(crate) fn outer(class: &str) -> &str {
     class.split('$').next().unwrap_or(class)
 }
@@ -139,7 +139,7 @@ fn groups<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, Group<'f>> {
         awaiting: Set::new(profile, WAITS),
         borrows: facts.stacks.nodes_with(&Set::new(profile, BORROWING)),
     };
-    // Nobody waits for room, and nobody takes work and is waited for: as in most programs.
+    // Most programs end here: no thread waits for room, and no worker is waited for.
     if sets.filling.is_empty() && (sets.taking.is_empty() || sets.awaiting.is_empty()) {
         return BTreeMap::new();
     }
@@ -239,7 +239,7 @@ impl<'f> Group<'f> {
         is_at_work && part(self.roots.get(class).copied().unwrap_or(0)) >= ROOTED
     }
 
-    /// Whether it waits for others in this class, so that it is not who they wait for.
+    /// Whether it waits for others in this class, so that the others do not wait for it.
     fn waits_there(&self, class: &str) -> bool {
         let waiting =
             [For::Room, For::Results].map(|what| self.waiting.contains_key(&(what, class)));
@@ -247,7 +247,7 @@ impl<'f> Group<'f> {
     }
 }
 
-/// Who waits for whom.
+/// Waiting groups, each with the group it waits for.
 fn cases<'f>(facts: &Facts<'_>, groups: &BTreeMap<&'f str, Group<'f>>) -> Vec<Case<'f>> {
     let mut cases = Vec::new();
     for (waiter, group) in groups {
@@ -270,8 +270,8 @@ fn cases<'f>(facts: &Facts<'_>, groups: &BTreeMap<&'f str, Group<'f>>) -> Vec<Ca
     cases
 }
 
-/// The only group that takes from a queue in this class or, of a full queue where none was seen to,
-/// the only one that works below it; `None`: there is none, or it is not known which.
+/// The only group that takes from a queue in this class. For a full queue without a known taker:
+/// the only group that works under the class. `None` if that is not unique.
 fn crew<'f>(
     facts: &Facts<'_>,
     groups: &BTreeMap<&'f str, Group<'f>>,
@@ -296,7 +296,7 @@ fn crew<'f>(
 }
 
 impl Case<'_> {
-    /// Whether what the workers get has to wait for them.
+    /// Whether tasks have to wait for the workers.
     fn has_queue(
         &self,
         facts: &Facts<'_>,
@@ -306,7 +306,7 @@ impl Case<'_> {
         let Some(crew) = groups.get(self.crew).filter(|crew| crew.is_full()) else {
             return false;
         };
-        // A group that takes what it has put itself waits for itself.
+        // A group that takes its own entries waits for itself.
         let is_other = self.crew != self.waiter;
         let workers = crew.threads.len().max(1) as f64;
         is_other
@@ -347,8 +347,8 @@ fn finding(
             case.waiter
         ),
         For::Results => format!(
-            "{threads}, and {:.1} threads of {} wait for results \
-             in {place} on average: more than these can work at, so the rest of it waits",
+            "{threads}, and {:.1} threads of {} wait for results in {place} on average: more than \
+             {name} can serve at once",
             mean(facts, &wait.weight),
             case.waiter
         ),
@@ -399,18 +399,18 @@ impl Case<'_> {
     fn because(&self) -> String {
         let class = self.class;
         let whose = match self.is_seen {
-            true => format!("they were seen to take from a queue in {class}, as nobody else was"),
-            false => format!("nobody else works below {class}, where the others wait"),
+            true => format!("only these threads were sampled taking from a queue in {class}"),
+            false => format!("only these threads work below {class}, where the others wait"),
         };
         match self.what {
             For::Room => whose,
-            For::Results => format!("{whose}; whose results these are is not seen"),
+            For::Results => format!("{whose}; which thread produces these results was not sampled"),
         }
     }
 }
 
 impl Group<'_> {
-    /// What the workers do, and that they are never without work.
+    /// Activity of the workers, with the observation that they are never free.
     fn evidence(&self, facts: &Facts<'_>, name: &str) -> Evidence {
         let most = self.places.iter().max_by_key(|(_, ns)| **ns);
         let most = most.map_or(String::new(), |((cause, place, _), _)| {
@@ -418,8 +418,7 @@ impl Group<'_> {
         });
         Evidence {
             text: format!(
-                "of its time {name} is without work {}, waits {}{most}, and runs or is ready to in \
-                 the rest",
+                "{name}: {} of its time idle, {} waiting{most}, otherwise running or runnable",
                 percent(self.idle.share(&self.total)),
                 percent(self.waits.share(&self.total)),
             ),
@@ -433,19 +432,19 @@ impl Group<'_> {
         let is_held_up = self.waits.share(&self.total) >= HELD_UP;
         let Some(((cause, place, is_limited), _)) = most.filter(|_| is_held_up) else {
             return format!(
-                "make what {name} does shorter (its flame graph says what that is), or give it \
-                 more threads as far as processors are free; a longer queue only puts it off"
+                "shorten the work of {name} (see its flame graph), or give it more threads if \
+                 processors are free; a longer queue only delays the wait"
             );
         };
         let place = facts.stacks.name_of(*place);
         let place = short(&place);
         match is_limited {
             true => format!(
-                "shorten the wait of {name} in {place} ({cause}): it is for what only some can \
-                 have at once, so more threads would only wait as well"
+                "shorten the wait of {name} in {place} ({cause}): it is for a limited resource, \
+                 so more threads would also wait"
             ),
             false => format!(
-                "shorten the wait of {name} in {place} ({cause}); until then more threads help, \
+                "shorten the wait of {name} in {place} ({cause}); until then, more threads help, \
                  because these do not use the processors"
             ),
         }
@@ -461,7 +460,7 @@ mod tests {
     const PARK: &str = "jdk.internal.misc.Unsafe.park;";
     const LOOP: &str = "app.Pool$Worker.run";
 
-    /// So many threads that work `busy` of 100 looks, and wait for work in the others.
+    /// Threads that work in `busy` of 100 looks, and wait for work in the others.
     fn workers(art: &mut Art, threads: usize, cause: &str, busy: u64) {
         for thread in 0..threads {
             let name = format!("worker-{thread}");
@@ -494,11 +493,11 @@ mod tests {
     const GET: &str = "java.util.concurrent.CountDownLatch.await";
 
     #[test]
-    fn workers_that_are_never_free_while_their_queue_is_full_are_told() {
+    fn busy_workers_with_full_queue_are_reported() {
         for (cause, remedy) in [
-            ("running", "more threads as far as processors are free"),
-            ("socket", "until then more threads help"),
-            ("monitor", "would only wait as well"),
+            ("running", "more threads if processors are free"),
+            ("socket", "until then, more threads help"),
+            ("monitor", "would also wait"),
         ] {
             let mut art = Art::default();
             workers(&mut art, 2, cause, 99);
@@ -516,14 +515,14 @@ mod tests {
             );
             assert_eq!(found[0].sure, Sure::High);
             assert!(found[0].remedy.contains(remedy), "{}", found[0].remedy);
-            // The wait for room is theirs, and not told a second time.
+            // This rule covers the wait for room, so the other rule does not repeat it.
             assert_eq!(art.found(amid_work::check), []);
         }
     }
 
-    /// What no longer fits below pools is told as a queue that is full.
+    /// Waits without a known pool are reported as a full queue.
     #[test]
-    fn a_full_queue_is_told_by_one_rule_or_the_other() {
+    fn full_queue_is_reported_by_exactly_one_rule() {
         let mut art = Art::default();
         for pool in ["a", "b", "c"] {
             let name = format!("app.{pool}.Pool");
@@ -555,7 +554,7 @@ mod tests {
         art.cpu("cleaner", "", "app.Pool.clean", 100, 100);
         assert_eq!(art.found(pools::check), []);
         let full = art.found(amid_work::check);
-        assert!(full[0].what.contains("a queue, which is full"), "{full:?}");
+        assert!(full[0].what.contains("a full queue"), "{full:?}");
     }
 
     /// A pool that is well has workers that are free now and then, however long its queue is full.
@@ -594,8 +593,8 @@ mod tests {
                 assert_eq!(found.sure, Sure::Low);
             }
         }
-        // Whose results they are is a guess where nobody was seen to take work, and what other
-        // code of the JDK waits for is its own.
+        // If no taker was seen, the producer of the results is only a guess. Waits in other code of
+        // the JDK belong to the JDK.
         let other =
             "java.util.concurrent.CountDownLatch.await;jdk.internal.net.http.HttpClientImpl.send";
         for (busy, method) in [(100, GET), (99, other)] {
@@ -628,9 +627,9 @@ mod tests {
         }
     }
 
-    /// Results of somebody else: the class of the workers is not on the waiters' stacks.
+    /// Results of other threads: the class of the workers is not on the waiters' stacks.
     #[test]
-    fn who_waits_elsewhere_is_not_told_of_these_workers() {
+    fn other_waits_do_not_blame_these_workers() {
         let mut art = Art::default();
         workers(&mut art, 2, "running", 99);
         for client in 0..8 {
@@ -639,7 +638,7 @@ mod tests {
         assert_eq!(art.found(pools::check), []);
     }
 
-    /// Whoever makes a queue of `wait` and `notify` waits for room as others wait for work.
+    /// In a queue made of `wait` and `notify`, waiting for room looks like waiting for work.
     #[test]
     fn of_queues_made_of_wait_and_notify_nothing_is_said() {
         let mut art = Art::default();

@@ -49,11 +49,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
     let loops = Set::new(facts.profile, LOOPS);
     if loops.is_empty() {
-        return Verdict::lacks("no thread runs an event loop that is known");
+        return Verdict::lacks("no thread runs a known event loop");
     }
     let loops = facts.stacks.nodes_with(&loops);
     let files = Set::new(facts.profile, FILE_CALLS);
-    // Each group's whole time, and what blocked it: by place and how.
+    // Each group's whole time, and the blocking calls by place and kind.
     let mut totals: BTreeMap<String, Weight> = BTreeMap::new();
     let mut blocked: BTreeMap<(String, String, String), (Weight, NodeId)> = BTreeMap::new();
     let filter = WallFilter {
@@ -71,7 +71,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             cause if is_blocking(cause) => cause,
             _ => continue,
         };
-        // What a framework does on its own loops is nothing that the program could move away.
+        // The program cannot move work that a framework does on its own loops.
         if !facts.stacks.can_be_changed(wall.node) {
             continue;
         }
@@ -95,7 +95,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found)
 }
 
-/// What a loop must never wait for; a stop of all threads is not its own fault.
+/// Waits that a loop must never enter. A stop of all threads is not the loop's fault.
 fn is_blocking(cause: &str) -> bool {
     is_wait(cause)
         && !matches!(
@@ -115,8 +115,8 @@ fn finding(
     Finding {
         rule: "",
         what: format!(
-            "the event loops {group} are blocked {} of their time in {place} ({how}): meanwhile \
-             none of their connections is served",
+            "the event loops {group} are blocked {} of their time in {place} ({how}): all their \
+             connections wait",
             percent(share.value)
         ),
         // Requests on a loop stand still while it is blocked, whatever they are at.
@@ -135,7 +135,8 @@ fn finding(
         }],
         remedy: remedy(place, how),
         sure: Sure::High,
-        because: "event loops are known by their frames, and these threads were seen".to_owned(),
+        because: "event loops are recognised by their frames, and these threads were sampled"
+            .to_owned(),
         share,
     }
 }
@@ -150,8 +151,8 @@ fn remedy(place: &str, how: &str) -> String {
         );
     }
     format!(
-        "run what waits in {place} on a worker pool (executeBlocking, a scheduler of its own), or \
-         use a client that does not block"
+        "run the blocking call in {place} on a worker pool (executeBlocking, a scheduler of its \
+         own), or use a client that does not block"
     )
 }
 
@@ -163,7 +164,7 @@ mod tests {
     const LOOP: &str = "io.netty.channel.nio.NioEventLoop.run";
 
     #[test]
-    fn blocking_calls_and_reads_on_a_loop_are_told() {
+    fn blocking_calls_and_reads_on_loop_are_reported() {
         let mut art = Art::default();
         art.look("eventloop-1", "", "idle-pool", LOOP, 50, 20);
         let stack = format!("java.lang.Thread.sleep;app.Handler.handle;{LOOP}");

@@ -27,9 +27,8 @@ pub(super) const EXCEPTIONS: Hot = Hot {
     share: 0.05,
     surely: 0.025,
     what: "making and throwing exceptions",
-    remedy: "return a value (null, Optional, a result type) where the case is expected; else reuse \
-             one exception without a stack trace (Throwable's constructor with \
-             writableStackTrace = false)",
+    remedy: "return a value (null, Optional, a result type) for expected cases; else reuse one \
+     exception without a stack trace (Throwable's constructor with writableStackTrace = false)",
 };
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_jvm_may_not_be_seen_only_what_is_found_is_said() {
+    fn foreign_recording_reports_only_sampled_exceptions() {
         let mut art = Art::default();
         art.builder.info.profiler_version.clear();
         art.cpu("w", "", "app.Parse.all", 80, 10);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.10;
 const SURELY: f64 = 0.04;
 const SAMPLES: u64 = 8;
-/// A file is read again and again if it is seen in so many waits, over this part of the recording.
+/// A file is read repeatedly if this number of waits is for it, over this part of the recording.
 const WAITS: u64 = 6;
 const SPREAD: f64 = 0.3;
 const MOST: usize = 2;
@@ -31,7 +31,7 @@ const MOVERS: &[&str] = &[
     "sun.nio.fs.",
 ];
 
-/// What frameworks offer for that.
+/// Methods of frameworks for that.
 const SENDERS: &[(&str, &str)] = &[
     (
         "io.vertx.",
@@ -60,7 +60,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found)
 }
 
-/// What is done with files at the cost of processor time.
+/// Operations on files that use CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Reading,
@@ -89,16 +89,16 @@ impl Way {
 
     fn evidence(self) -> &'static str {
         match self {
-            Way::Reading => "the kernel copies what is in its page cache",
-            Way::Writing => "the kernel copies what is written to its page cache, call by call",
+            Way::Reading => "the kernel copies data from its page cache",
+            Way::Writing => "the kernel copies data to its page cache, call by call",
         }
     }
 
     fn remedy(self, place: &str) -> String {
         match self {
             Way::Reading => format!(
-                "read it once and keep it, or send it from the file without copying it through \
-                 the heap ({}) instead of reading it in {}",
+                "read it once and keep it, or send the file without a copy through the heap ({}) \
+                 instead of reading it in {}",
                 sending(place),
                 short(place)
             ),
@@ -167,8 +167,10 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
                 false => Sure::Medium,
             },
             because: match is_known {
-                true => "the path is that of waits in the same method".to_owned(),
-                false => "the cost is certain; whether it is the same file is not seen".to_owned(),
+                true => "the path comes from waits in the same method".to_owned(),
+                false => "the cost is certain; the recording does not show whether it is the same \
+                 file"
+                    .to_owned(),
             },
         });
     }
@@ -180,7 +182,7 @@ pub(super) fn costly(facts: &Facts<'_>) -> Option<Set> {
     (!by_cpu(facts).is_empty()).then(|| Set::new(facts.profile, FILE_CALLS))
 }
 
-/// What sends a file without reading it, where this place is.
+/// The call that sends a file without reading it, for this place.
 fn sending(place: &str) -> &'static str {
     let known = SENDERS.iter().find(|(start, _)| place.starts_with(start));
     known.map_or("FileChannel.transferTo", |(_, sender)| sender)
@@ -238,7 +240,7 @@ fn again(
     Finding {
         rule: "",
         what: format!(
-            "{} waits {} of its time for the same file {path} in {place}, again and again",
+            "{} waits {} of its time for the same file {path} in {place}",
             whose.name,
             percent(share.value)
         ),
@@ -250,7 +252,8 @@ fn again(
             short(place)
         ),
         sure: Sure::High,
-        because: "the kernel tells the file, and the waits are spread over the time".to_owned(),
+        because: "the kernel reports the file, and the waits are spread over the recording"
+            .to_owned(),
     }
 }
 
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_with_what_was_read_is_not_reading() {
+    fn work_on_read_data_is_not_reading() {
         let mut art = Art::default();
         let inflating = "java.util.zip.Inflater.inflate;java.util.zip.InflaterInputStream.read;\
                          java.io.InputStream.transferTo;java.nio.file.Files.copy;app.Unpack.run";

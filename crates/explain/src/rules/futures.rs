@@ -1,5 +1,5 @@
 //! Requests that hand work to other threads and wait for it: how busy those threads are, whether
-//! the work queued, and what it was.
+//! the work queued, and its code.
 
 use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
@@ -18,7 +18,8 @@ const LOOKS: u64 = 8;
 const FULL: f64 = 0.7;
 const BUSY_ENOUGH: f64 = 0.6;
 const MOST: usize = 3;
-/// Threads that wait for processors or memory so much of their work do not make a pool too small.
+/// Threads that wait for processors or memory for this part of their work do not make a pool too
+/// small.
 const HELD_UP: f64 = 0.3;
 
 /// Where a thread waits for the result of others.
@@ -42,7 +43,7 @@ pub(crate) const WAITS: &[&str] = &[
 /// The threads that do the work, as far as requests mark them.
 struct Workers {
     group: String,
-    /// What they did for this endpoint.
+    /// Their work for this endpoint.
     for_it: Weight,
     /// The stack in which they spent most of that.
     node: NodeId,
@@ -75,7 +76,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         let workers = workers(facts, of, &waiting);
         let mut busy = of.busy;
         if let Some(workers) = &workers {
-            // What others do for a request goes on while it waits: the request's own time is less.
+            // Other threads work for the request while it waits: that time is not the request's
+            // own.
             busy = minus(&busy, &workers.for_it);
         }
         let of_own = format!("the wall time of {} on its own threads", of.name);
@@ -139,7 +141,7 @@ fn threads_waiting(
     groups
 }
 
-/// The group that does most for an endpoint besides those that wait.
+/// The group with the most work for an endpoint, waiting groups excluded.
 fn workers(facts: &Facts<'_>, of: &Subject, waiting: &BTreeSet<String>) -> Option<Workers> {
     let profile = facts.profile;
     let mut groups: BTreeMap<&str, (Weight, BTreeMap<NodeId, u64>)> = BTreeMap::new();
@@ -211,7 +213,7 @@ impl Workers {
     }
 }
 
-/// What keeps a full pool from its work, where that is no matter of how many threads it has.
+/// The wait that keeps a full pool from its work, if more threads would not help.
 struct HeldUp {
     part: f64,
     waits: &'static str,
@@ -223,7 +225,7 @@ impl Workers {
         let causes = [
             (
                 &self.ready,
-                "are ready without a processor",
+                "are runnable, waiting for a CPU,",
                 "give the process more processors",
             ),
             (
@@ -260,11 +262,11 @@ impl HeldUp {
                 percent(self.part)
             ),
             format!(
-                "{}, or make {work} shorter; more threads in {group} would only wait as well",
+                "{}, or make {work} shorter; more threads in {group} would also wait",
                 self.wants
             ),
             Sure::High,
-            "both the wait and what the pool's threads wait for were seen",
+            "samples show both the wait and the cause that holds up the pool's threads",
         )
     }
 }
@@ -278,7 +280,7 @@ pub(crate) fn minus(all: &Weight, part: &Weight) -> Weight {
     }
 }
 
-/// The rest of the sentence, the remedy, and how sure that is.
+/// End of the sentence, remedy and confidence.
 fn told(
     facts: &Facts<'_>,
     of: &Subject,
@@ -290,11 +292,11 @@ fn told(
         return (
             format!("in {place} for work that other threads do"),
             format!(
-                "find the threads that {place} waits for; wrap their executor (Dwell.wrap) so that \
-                 what they do is told as this request's"
+                "find the threads that {place} waits for; wrap their executor (Dwell.wrap) so \
+                 that their work counts for this request"
             ),
             Sure::Medium,
-            "the wait is certain; who does the work is not marked",
+            "the wait is certain; the threads that do the work have no marks",
         );
     };
     let group = &workers.group;
@@ -316,23 +318,23 @@ fn told(
                 percent(busy)
             ),
             format!(
-                "give {group} about {more:.0} threads if there are processors for them, or make \
-                 {work} shorter; the pool then is busy {} of the time",
+                "give {group} about {more:.0} threads if processors are free, or make {work} \
+                 shorter; the pool is then {} busy",
                 percent(BUSY_ENOUGH)
             ),
             Sure::High,
-            "the pool's threads were seen at work nearly always",
+            "nearly all samples of the pool's threads show work",
         );
     }
     let note = match queued >= 0.3 {
-        true => format!(" ({} of that the work had not begun)", percent(queued)),
+        true => format!(" (the work had not begun in {} of that)", percent(queued)),
         false => String::new(),
     };
     (
         format!("in {place} for {group} to run {work}{note}"),
         format!(
-            "{group} is not full ({} busy): make {work} shorter, hand it over earlier and do other \
-             work meanwhile, or run it on the thread of {} itself",
+            "{group} is not full ({} busy): make {work} shorter, start it earlier and do other \
+             work during it, or run it on the thread of {} itself",
             percent(busy),
             of.name
         ),
@@ -341,8 +343,8 @@ fn told(
     )
 }
 
-/// Used by rules on pools: whether a thread has work and waits for something that the pool could
-/// do other work meanwhile.
+/// Whether a thread with work waits at this cause while its pool could do other work. For rules on
+/// pools.
 pub(crate) fn is_held_up(cause: &str) -> bool {
     is_wait(cause) && !matches!(cause, "gc-stall" | "safepoint")
 }
@@ -355,7 +357,7 @@ mod tests {
     const GET: &str = "jdk.internal.misc.Unsafe.park;java.util.concurrent.FutureTask.get;app.R.get";
 
     #[test]
-    fn a_full_pool_is_told_with_its_size() {
+    fn full_pool_is_reported_with_its_size() {
         let mut art = Art::default();
         art.look("w-1", "GET /r", "park", GET, 40, 20);
         art.cpu("render-1", "GET /r", "app.Render.tile", 60, 10);

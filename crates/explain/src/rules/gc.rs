@@ -16,8 +16,8 @@ const PAUSES: f64 = 0.05;
 const CPU: f64 = 0.15;
 const CPU_SURELY: f64 = 0.08;
 const SAMPLES: u64 = 20;
-/// Collections are back to back where so many follow each other, each before the program had
-/// three times the pause to itself.
+/// Collections are back to back if this number of them follow one another, each before the program
+/// had three times the pause to itself.
 const IN_A_ROW: usize = 10;
 const ROOM: u64 = 3;
 
@@ -68,7 +68,7 @@ fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
         false => (pauses_text.clone(), "pauses are measured"),
     };
     let in_a_row = match row >= IN_A_ROW {
-        true => format!("; {row} collections followed each other without room between"),
+        true => format!("; {row} collections followed one another without a break"),
         false => String::new(),
     };
     let (share, what) = match time.value >= PAUSES {
@@ -111,7 +111,7 @@ fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
 /// Methods with which a program asks for a collection.
 const CALLS: &[&str] = &["java.lang.Runtime.gc", "java.lang.System.gc"];
 
-/// Collections that somebody asks for: a larger heap makes these longer, not fewer.
+/// Requested collections: a larger heap makes these longer, not fewer.
 fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Finding {
     let caller = caller(facts);
     let by = caller.map_or(String::new(), |node| {
@@ -128,7 +128,7 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
     Finding {
         rule: "",
         what: format!(
-            "garbage collection: {} of {} were asked for (System.gc() and the like){by}; pauses \
+            "garbage collection: {} of {} were requested (System.gc() and the like){by}; pauses \
              take {} of the time{collectors}",
             asked.asked,
             plural(asked.all, "collection"),
@@ -141,7 +141,7 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
         },
         evidence: vec![Evidence {
             text: format!(
-                "all threads stood still {} for collections that were asked for, of {} for all",
+                "all threads stopped {} for requested collections, of {} for all collections",
                 duration(asked.asked_ns as f64),
                 duration(asked.all_ns as f64)
             ),
@@ -153,11 +153,11 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
         }],
         remedy: format!(
             "do not call System.gc() {remove}, or start the JVM with -XX:+DisableExplicitGC \
-             (-XX:+ExplicitGCInvokesConcurrent where direct buffers or RMI need the call); jcmd \
-             GC.run, heap dumps and histograms of live objects ask as well"
+             (-XX:+ExplicitGCInvokesConcurrent if direct buffers or RMI need the call); jcmd \
+             GC.run, heap dumps and histograms of live objects also request collections"
         ),
         sure: Sure::High,
-        because: "the JVM says why it collects".to_owned(),
+        because: "the JVM reports the cause of each collection".to_owned(),
     }
 }
 
@@ -204,24 +204,23 @@ fn longest_row(pauses: &[Stretch]) -> usize {
     longest
 }
 
-/// What to do about the heap, with the size that it has now if the command line tells it.
+/// Advice on the heap, with its present size if the command line has it.
 pub(super) fn heap_advice(facts: &Facts<'_>, is_too_small: bool) -> String {
     if facts.profile.info().platform() == Platform::Mono {
         // Most of its pauses collect the nursery, whose size is fixed (mono(1), MONO_GC_PARAMS).
-        return "give new objects more room, so that they are collected less often and more of \
-                them are dead by then: MONO_GC_PARAMS=nursery-size=64m (4m if it was not set; a \
-                power of two)"
+        return "give new objects more room, so that collections are rarer and find more dead \
+         objects: MONO_GC_PARAMS=nursery-size=64m (4m if it was not set; a power of two)"
             .to_owned();
     }
     let now = heap_flag(&facts.profile.info().jvm_arguments);
     match (now, is_too_small) {
         (Some(now), true) => {
-            format!("the heap is too small for what lives at once: double -Xmx (now {now})")
+            format!("the heap is too small for the live objects: double -Xmx (now {now})")
         }
         (Some(now), false) => format!("raise -Xmx (now {now}) if there is memory"),
         (None, true) => {
-            "the heap is too small for what lives at once: set -Xmx to twice what it is now \
-             (jcmd PID VM.flags shows MaxHeapSize)"
+            "the heap is too small for the live objects: set -Xmx to twice its present size (jcmd \
+             PID VM.flags shows MaxHeapSize)"
                 .to_owned()
         }
         (None, false) => "set a larger heap (-Xmx) if there is memory".to_owned(),
@@ -277,7 +276,7 @@ mod tests {
         let call = "java.lang.Runtime.gc;java.lang.System.gc;app.Cache.clean";
         art.look("main", "", "gc-stall", call, 10, 20);
         let found = &art.found(check)[0];
-        let expected = "19 of 20 collections were asked for (System.gc() and the like), by \
+        let expected = "19 of 20 collections were requested (System.gc() and the like), by \
                         app.Cache.clean";
         assert!(found.what.contains(expected), "{found:?}");
         assert!(
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn of_collectors_nobody_saw_nothing_is_said() {
+    fn unsampled_collectors_are_not_mentioned() {
         let mut art = Art::default();
         art.builder.info.profiler_version.clear();
         (0..20).for_each(|i| art.pause(i * 100, 60));

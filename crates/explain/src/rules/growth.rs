@@ -6,20 +6,20 @@ use crate::numbers::{percent, short};
 use crate::share::Share;
 use dwell_profile::{AliveStack, Lack};
 
-/// A part of what is alive that is worth a look, and the least it must be.
+/// Least share of the live bytes for a finding, and its least lower bound.
 const SHARE: f64 = 0.10;
 const SURELY: f64 = 0.03;
 const SAMPLES: u64 = 12;
-/// In less time one cannot tell what stays from what is in use.
+/// In a shorter recording, growth cannot be distinguished from data in use.
 const SHORTEST_NS: u64 = 20_000_000_000;
-/// The oldest objects have survived so many collections at least: they were not merely not found
-/// yet.
+/// The oldest objects have survived at least this number of collections: they are not just
+/// undetected garbage.
 const COLLECTIONS: u64 = 3;
-/// Stacks that are told.
+/// Maximum number of stacks in a finding.
 const MOST: usize = 2;
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
-/// What a leak weighs beside times: it ends the program, but later.
+/// Weight of a leak relative to times: it ends the program, but later.
 const GRAVITY: f64 = 0.2;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
@@ -27,11 +27,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !profile.has_live() {
         let remedy = profile.info().remedy(Lack::Live);
         return Verdict::Lacks(format!(
-            "the recording does not say which objects are alive; {remedy}"
+            "the recording does not show which objects are alive; {remedy}"
         ));
     }
     if profile.info().duration_ns < SHORTEST_NS {
-        return Verdict::lacks("the recording is too short to tell what grows; record for 20 s");
+        return Verdict::lacks("the recording is too short to show growth; record for 20 s");
     }
     let collections = profile.live().iter().map(|object| object.collections).max();
     if collections.unwrap_or(0) < COLLECTIONS {
@@ -42,7 +42,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let found = stacks.iter().filter(|stack| stack.alive.grows());
     let found = found.map(|stack| {
         let share = Share::sampled(&stack.alive.bytes, &all, "the bytes that stay alive");
-        // What is counted here is no time.
+        // The counts here are not time.
         (stack, Share { ns: 0, ..share })
     });
     let found = found.filter(|(_, share)| share.is_at_least(SHARE, SURELY, SAMPLES));
@@ -77,8 +77,8 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
         share,
         evidence: vec![Evidence {
             text: format!(
-                "of the first, second and last third of the recording {first:.1}, {middle:.1} \
-                 and {last:.1} MiB are there, having survived collections"
+                "surviving bytes from the first, second and last third of the recording: \
+                 {first:.1}, {middle:.1} and {last:.1} MiB"
             ),
             view: View {
                 measure: Measure::Alive,
@@ -88,12 +88,12 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
             stack: frames.take(SHOWN).cloned().collect(),
         }],
         remedy: format!(
-            "find where what {by} allocates is stored and remove it, or bound it (by number, size \
-             or age); compare two snapshots with dwell dump and dwell diff -e live, and take a \
-             heap dump to see what holds it"
+            "find where objects from {by} are stored and remove them, or bound the store (by \
+             number, size or age); compare two snapshots with dwell dump and dwell diff -e live, \
+             and take a heap dump to see what holds them"
         ),
         sure: Sure::Medium,
-        because: "a cache that is still being filled looks the same".to_owned(),
+        because: "a cache that still fills looks the same".to_owned(),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn what_stays_of_all_times_is_a_leak_and_what_stays_of_one_is_not() {
+    fn survivors_of_all_thirds_are_a_leak_and_of_one_are_not() {
         let mut art = Art::lasting(30);
         let put = "java.util.HashMap.put;app.Sessions.add;app.Main.run";
         art.alive(put, "java.util.HashMap$Node", (1 << 20, 30), 1..30, 5);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_cannot_be_told_it_is_not() {
+    fn growth_lacks_data_without_objects_or_time() {
         let mut art = Art::lasting(30);
         assert!(art.lacks(check).contains("-e cpu,wall,live"));
         // Hardly a collection has looked.

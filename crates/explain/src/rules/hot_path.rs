@@ -13,7 +13,7 @@ const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.07;
 const SAMPLES: u64 = 20;
 const MOST: usize = 3;
-/// A hot path with so much of its time for what another finding tells is not told again.
+/// If another finding covers this part of a hot path's time, the path gets no finding here.
 const TOLD: f64 = 0.8;
 /// Endpoints that are named.
 const ENDPOINT_PART: f64 = 0.1;
@@ -21,21 +21,21 @@ const ENDPOINT_PART: f64 = 0.1;
 /// it has this part of the library's.
 const LEAF_PART: f64 = 0.5;
 
-/// What the innermost frame, or one between it and the program's, says that could be done.
+/// Advice for the innermost frame, or a frame between it and the program's.
 const ADVICE: &[(&str, &str)] = &[
-    // First: a program whose files the kernel sends does nothing else with them.
+    // First: a program whose files are sent by the kernel uses this method for that only.
     (SENDS, SENDS),
     (
         "libz.",
-        "a lower compression level, or keep what was packed",
+        "a lower compression level, or cache the compressed data",
     ),
     (
         "libzstd",
-        "a lower compression level, or keep what was packed",
+        "a lower compression level, or cache the compressed data",
     ),
     (
         "java.util.zip.",
-        "a lower compression level, or keep what was packed",
+        "a lower compression level, or cache the compressed data",
     ),
     (
         "java.util.HashMap.",
@@ -52,11 +52,11 @@ const ADVICE: &[(&str, &str)] = &[
     ("java.math.", "long arithmetic where the numbers allow it"),
     (
         "sun.security.",
-        "keep connections open and sessions resumed, so that keys are made less",
+        "keep connections open and resume sessions, so that fewer keys are made",
     ),
     (
         "com.sun.crypto.",
-        "keep connections open and sessions resumed, so that keys are made less",
+        "keep connections open and resume sessions, so that fewer keys are made",
     ),
     (
         "java.lang.StringBuilder.",
@@ -64,52 +64,51 @@ const ADVICE: &[(&str, &str)] = &[
     ),
     (
         "java.util.Arrays.copyOf",
-        "collections and buffers that begin with the right size",
+        "collections and buffers with the right initial size",
     ),
     (
         "java.util.Properties.load",
-        "load the file once and keep it, and again only if it has changed",
+        "load the file once and cache it, and reload it only after a change",
     ),
     (
         "java.util.ResourceBundle.getBundle",
-        "look the bundle up once and keep it",
+        "look the bundle up once and cache it",
     ),
     (
         "java.nio.file.Files.",
-        "read the file once and keep what it holds",
+        "read the file once and cache its content",
     ),
     (
         "com.sun.org.apache.xerces.",
-        "parse a document once and keep what it holds; keep parsers and their factories",
+        "parse a document once and cache the result; reuse parsers and their factories",
     ),
     (
         "java.nio.ByteBuffer.allocateDirect",
-        "keep direct buffers and use them again, or smaller ones: a large one is mapped and zeroed \
-         each time",
+        "reuse direct buffers, or use smaller ones: a large one is mapped and zeroed each time",
     ),
     (
         "java.nio.ByteBuffer.allocate",
-        "use its buffers again, or smaller ones: each is zeroed, and its memory may be new",
+        "reuse its buffers, or use smaller ones: each is zeroed, and its memory may be new",
     ),
 ];
 
 /// Frames in which the kernel sends a file without the program's help.
 const SENDS: &str = "sun.nio.ch.FileDispatcherImpl.transferTo";
 
-/// What was spent for one method of the program.
+/// Time of one method of the program.
 #[derive(Default)]
 struct Spent {
     weight: Weight,
     lines: BTreeMap<u32, u64>,
     leaves: BTreeMap<MethodId, u64>,
-    /// The time in libraries without symbols, and in what they call.
+    /// Time in libraries without symbols, and in their callees.
     libraries: BTreeMap<MethodId, u64>,
     nodes: BTreeMap<NodeId, u64>,
     endpoints: BTreeMap<String, u64>,
 }
 
 impl Spent {
-    /// Whether findings of other rules give the reason of most of it.
+    /// Whether findings of other rules explain most of it.
     fn is_told(&self, has_reason: impl Fn(NodeId) -> bool) -> bool {
         let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
         let ns = told.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns));
@@ -128,7 +127,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let is_service = libraries::is_costly(facts);
     let files = files::costly(facts);
     let is_file = |node| (files.iter()).any(|calls| facts.stacks.top_has(node, calls));
-    // Parts of a library below a call that is told as a whole.
+    // Parts of a library under a call that has its own finding.
     let told = costly_calls::told(facts);
     let is_part = |node: NodeId| told.get(node as usize) == Some(&true);
     let has_reason = |node: NodeId| is_service(node) || is_file(node) || is_part(node);
@@ -243,8 +242,8 @@ fn finding(
         false => (
             "samples are",
             Sure::Medium,
-            "samples were counted, which is not CPU time: what is native, the JVM's own or not \
-             chosen is not among them",
+            "samples were counted, which is not CPU time: they leave out native code, the JVM's \
+             own code and filtered code",
         ),
     };
     Finding {
@@ -284,7 +283,7 @@ fn inside(facts: &Facts<'_>, place: MethodId, spent: &Spent) -> Option<(String, 
     }
 }
 
-/// Of each method which entries of [`ADVICE`] are about it, as bits.
+/// By method: the entries of [`ADVICE`] about it, as bits.
 fn advised(facts: &Facts<'_>) -> Vec<u32> {
     let methods = 0..facts.profile.methods().len();
     let bits = methods.map(|method| {
@@ -299,7 +298,7 @@ fn bit(place: usize) -> u32 {
     1u32.checked_shl(place as u32).unwrap_or(0)
 }
 
-/// What is known of the innermost frame, or of the frames above the program's in most of the time.
+/// Advice for the innermost frame, or for the frames above the program's in most of the time.
 fn advice(
     facts: &Facts<'_>,
     spent: &Spent,
@@ -329,11 +328,11 @@ fn remedy(place: &str, advice: Option<&'static str>) -> String {
     let place = short(place);
     match advice {
         Some(SENDS) => format!(
-            "the kernel sends files itself in {place}, and the program can do no less: send fewer \
-             bytes (packed files, ranges, caches nearer to who reads them)"
+            "the kernel already sends the files of {place} without copies: send fewer bytes \
+             (compressed files, ranges, caches closer to the clients)"
         ),
         Some(advice) => format!("make {place} cheaper: {advice}; or call it less often"),
-        None => format!("make {place} cheaper or call it less often: keep its results, do less"),
+        None => format!("make {place} cheaper or call it less often: cache its results, do less"),
     }
 }
 
@@ -380,11 +379,11 @@ mod tests {
         let cases = [
             (
                 "libc.so.6.sendfile[native];sun.nio.ch.FileDispatcherImpl.transferTo;app.Send.all",
-                "the kernel sends files itself in Send.all",
+                "the kernel already sends the files of Send.all",
             ),
             (
                 "[stub].unsafe_setmemory[native];java.nio.ByteBuffer.allocateDirect;app.Send.file",
-                "keep direct buffers",
+                "reuse direct buffers",
             ),
             (
                 "java.util.Properties$LineReader.readLine;java.util.Properties.load0;\
@@ -458,7 +457,7 @@ mod tests {
         let found = art.found(check);
         let what = "100 % of the CPU time is spent in com.sun.tools.javac.comp.Attr.visit";
         assert!(found[0].what.starts_with(what), "{found:?}");
-        // In an application, what the JDK does on its own is not the application's.
+        // The JDK's own threads do not count as the application.
         art.cpu("main", "", "app.Main.run", 20, 10);
         let found = art.found(check);
         assert!(
@@ -477,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_hardly_uses_a_processor_is_told_for_requests_only() {
+    fn rarely_running_method_is_reported_for_requests_only() {
         for (endpoint, expected) in [("", 0), ("GET /p", 1)] {
             let mut art = Art::default();
             art.cpu("w", endpoint, "app.Pack.all", 25, 10);

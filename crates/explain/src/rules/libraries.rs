@@ -1,7 +1,7 @@
-//! Costly services of libraries: logging, reflection, regular expressions, formatting. One table an
-//! entry; time counts where the service itself works, not where it calls the program back. What a
-//! service uses another one for is the time of the one that the program calls: that is what it can
-//! change.
+//! Costly services of libraries: logging, reflection, regular expressions, formatting. The table
+//! has one entry for each. Time counts where the service itself works, not where it calls the
+//! program back. If one service uses another, the time counts for the one that the program calls,
+//! because that call can be changed.
 
 use super::exceptions::EXCEPTIONS;
 use super::no_cpu;
@@ -43,7 +43,7 @@ const LOGGING: Hot = Hot {
     surely: 0.05,
     what: "logging",
     remedy: "log less there: a higher level, no caller data (%C %M %L), parameters instead of \
-             strings that are put together, an asynchronous appender with a bounded queue",
+     concatenated strings, an asynchronous appender with a bounded queue",
 };
 
 const REFLECTION: Hot = Hot {
@@ -63,8 +63,8 @@ const REFLECTION: Hot = Hot {
     share: 0.10,
     surely: 0.05,
     what: "reflection",
-    remedy: "look methods and fields up once and keep them (a static MethodHandle or VarHandle is \
-             compiled into its caller), or generate the code",
+    remedy: "look methods and fields up once and cache them (a static MethodHandle or VarHandle \
+     is compiled into its caller), or generate the code",
 };
 
 const REGEX: Hot = Hot {
@@ -73,7 +73,7 @@ const REGEX: Hot = Hot {
     surely: 0.05,
     what: "regular expressions",
     remedy: "compile each Pattern once into a static field (String.split, replaceAll and matches \
-             compile it anew), avoid nested repetitions, or search with indexOf",
+     compile it on each call), avoid nested repetitions, or search with indexOf",
 };
 
 const FORMAT: Hot = Hot {
@@ -89,7 +89,7 @@ const FORMAT: Hot = Hot {
     share: 0.10,
     surely: 0.05,
     what: "formatting (String.format and the like)",
-    remedy: "put strings together with + or a StringBuilder, and keep one DateTimeFormatter",
+    remedy: "concatenate strings with + or a StringBuilder, and reuse one DateTimeFormatter",
 };
 
 pub(crate) fn logging(facts: &Facts<'_>) -> Verdict {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_does_when_called_back_is_its_own() {
+    fn time_in_callbacks_belongs_to_the_program() {
         let mut art = Art::default();
         let invoked = "app.Controller.get;java.lang.reflect.Method.invoke;app.Framework.call";
         art.cpu("w", "", invoked, 100, 10);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reflection_calls_in_the_jdk_is_no_reflection() {
+    fn jdk_methods_called_by_reflection_are_no_reflection() {
         let call = "jdk.internal.reflect.DirectMethodHandleAccessor.invoke;\
                     java.lang.reflect.Method.invoke;\
                     com.sun.jmx.mbeanserver.ConvertingMethod.invokeWithOpenReturn";
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_uses_another_one_for_is_its_own_time() {
+    fn time_of_nested_service_belongs_to_the_called_one() {
         let mut art = Art::default();
         let parsing = "java.util.regex.Matcher.find;java.util.Formatter.parse;\
                        java.lang.String.format;app.Row.text";

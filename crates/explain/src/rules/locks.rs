@@ -1,5 +1,5 @@
-//! Lock contention: threads wait for a monitor or a lock that another thread has. Tells who has it
-//! and what that one did meanwhile.
+//! Lock contention: threads wait for a monitor or a lock that another thread holds. The finding
+//! names the holder and what it did during the waits.
 
 use super::{no_wall, without_wall};
 use crate::evidence::{Entry, Facts, IDLE, Kind, is_ready};
@@ -16,12 +16,12 @@ const SHARE: f64 = 0.05;
 const SURELY: f64 = 0.02;
 /// Looks below which a lock is chance.
 const LOOKS: u64 = 8;
-/// What the owner did less often than this is not told as what it did.
+/// Least part of an owner's time for an activity to be named as the reason.
 const DEED: f64 = 0.3;
 /// Findings of this rule.
 const MOST: usize = 4;
 
-/// A lock: by the class of what is locked, and the program's method that wants it.
+/// A lock: kind, class, and the program's method that takes it.
 type Lock = (&'static str, String, String);
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
@@ -145,8 +145,9 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
             false => Sure::Medium,
         },
         because: match is_known {
-            true => "the JVM tells who waits for what, and who has it".to_owned(),
-            false => "the wait is certain; what its owner did just then was not seen".to_owned(),
+            true => "the JVM reports waiting threads and their locks' holders".to_owned(),
+            false => "the wait is certain; the holder's activity was not sampled at that moment"
+                .to_owned(),
         },
     }
 }
@@ -159,8 +160,7 @@ struct Inside {
     causes: BTreeMap<String, u64>,
 }
 
-/// What threads did most in and below the method that takes the lock, at any time, but for waiting
-/// for locks.
+/// Main activity in and below the method that takes the lock, at any time, lock waits excluded.
 fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, Evidence)> {
     let taker = facts.stacks.taker(wait.node());
     let waits_in = facts.stacks.place_name(wait.node());
@@ -172,7 +172,7 @@ fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, E
             continue;
         }
         let place = facts.stacks.place_name(entry.node);
-        // What the method itself does needs no name of its own.
+        // If the waiting method itself does the work, the sentence does not name it again.
         let called = match place == waits_in {
             true => facts.stacks.called(entry.node),
             false => None,
@@ -191,8 +191,8 @@ fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, E
         .max_by_key(|(_, inside)| inside.weight.sum)?;
     let (cause, _) = inside.causes.iter().max_by_key(|(_, ns)| **ns)?;
     let text = format!(
-        "of the time in and below the method that takes the lock, but for waiting for locks, {} is \
-         here (mostly {cause})",
+        "of the time in and below the method that takes the lock, lock waits excluded, {} is here \
+         (mostly {cause})",
         percent(inside.weight.share(&all))
     );
     let evidence = Evidence {
@@ -210,7 +210,7 @@ fn runs_inside(facts: &Facts<'_>, wait: &Wait, class: &str) -> Option<(String, E
     (inside.weight.samples >= LOOKS && inner != waits_in).then_some((inner, evidence))
 }
 
-/// What the owner did, as the end of a sentence.
+/// Activity of the owner, as the end of a sentence.
 fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     let (deed, part) = deeds.most(DEED)?;
     let group = deeds.group().unwrap_or("");
@@ -219,7 +219,7 @@ fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     let text = match deed.cause.as_str() {
         RUNNING => format!(", while {group} holds it and runs {place}"),
         cause if is_ready(cause) => {
-            format!(", while {group} holds it and is ready, without a processor, in {place}")
+            format!(", while {group} holds it and is runnable, waiting for a CPU, in {place}")
         }
         "waiting" => format!(", while {group} holds it and waits in {place}"),
         cause => format!(", while {group} holds it and waits ({cause}) in {place}"),
@@ -227,7 +227,7 @@ fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
     Some((text, part))
 }
 
-/// What the owner's place calls.
+/// Callee of the owner's place.
 fn called(facts: &Facts<'_>, deed: &Deed) -> Option<String> {
     let method = facts.stacks.called(deed.node?)?;
     Some(short(&facts.stacks.name(method)).to_owned())
@@ -236,7 +236,7 @@ fn called(facts: &Facts<'_>, deed: &Deed) -> Option<String> {
 fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
     Evidence {
         text: format!(
-            "{} of the time that the owner is known for, it was here",
+            "{} of the time with a known holder, the holder was here",
             percent(part)
         ),
         view: View {
@@ -253,29 +253,28 @@ fn owners_evidence(facts: &Facts<'_>, deed: &Deed, part: f64) -> Evidence {
 fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
     let Some((deed, _)) = deeds.most(DEED) else {
         return format!(
-            "look at what runs inside the lock that {} takes; make that shorter, or give each \
-             part of the data a lock of its own",
+            "shorten the code inside the lock that {} takes, or give each part of the data a lock \
+             of its own",
             short(place)
         );
     };
-    // The method that takes the lock cannot be moved out of it, but what it calls can.
+    // The method that takes the lock cannot be moved out of it, but its callees can.
     let inner = match deed.place == place {
         true => called(facts, deed),
         false => Some(short(&deed.place).to_owned()),
     };
     let place = short(place);
     let moved = inner.clone();
-    let moved = moved.unwrap_or_else(|| format!("what needs no lock in {place}"));
+    let moved = moved.unwrap_or_else(|| format!("code of {place} that needs no lock"));
     match deed.cause.as_str() {
         RUNNING => shorten(&moved),
-        cause if is_ready(cause) => format!(
-            "{}; and let fewer threads want a processor at once",
-            shorten(&moved)
-        ),
+        cause if is_ready(cause) => {
+            format!("{}; and let fewer threads run at once", shorten(&moved))
+        }
         _ => format!(
-            "do not wait inside the lock: {} waits while it is held; take the lock in {place} only \
-             for the change of shared data, before or after that wait, or batch the work done \
-             under the lock",
+            "do not wait inside the lock: {} waits while it is held; take the lock in {place} \
+             only to change shared data, before or after that wait, or batch the work done under \
+             the lock",
             inner.as_deref().unwrap_or(place)
         ),
     }
@@ -283,7 +282,7 @@ fn remedy(facts: &Facts<'_>, deeds: &Deeds, place: &str) -> String {
 
 fn shorten(inner: &str) -> String {
     format!(
-        "shorten what runs inside the lock: move {} out of it, or give each key or part of the \
+        "shorten the code inside the lock: move {} out of it, or give each key or part of the \
          data a lock of its own",
         short(inner)
     )
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_lock_its_owner_and_what_that_did() {
+    fn lock_finding_names_lock_owner_and_its_activity() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
         art.detail("app.Ledger@7f00").owner("w-2", None);
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_waits_were_is_told_where_the_recording_has_them() {
+    fn lock_finding_has_durations_if_recorded() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
         art.detail("app.Ledger@7f00").owner("w-2", None);
@@ -350,17 +349,17 @@ mod tests {
         for part in [
             "3 waits",
             "6.0 ms",
-            "2.0 ms each",
-            "longest 4.0 ms",
+            "mean 2.0 ms",
+            "max 4.0 ms",
             "100 %",
-            "w-* had",
+            "w-* held",
         ] {
             assert!(evidence.contains(part), "{part}: {evidence}");
         }
     }
 
     #[test]
-    fn an_owner_that_waits_is_told_to_wait_elsewhere() {
+    fn waiting_owner_is_advised_to_wait_outside_the_lock() {
         let mut art = Art::default();
         art.look("w-1", "GET /s", "lock", "app.Stock.take", 30, 20);
         art.owner("w-2", Some("java.lang.Thread.sleep;app.Stock.ask"));
@@ -376,17 +375,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_method_that_has_the_lock_calls_is_named() {
+    fn callee_of_lock_holding_method_is_named() {
         let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";
         let cases = [
             ("file", "waits (file) in", "FileChannelImpl.force waits"),
-            ("runnable", "without a processor, in", "fewer threads want"),
+            ("runnable", "waiting for a CPU, in", "fewer threads run"),
         ];
         for (cause, state, remedy) in cases {
             let mut art = Art::default();
             art.look("w-1", "POST /a", "monitor", "app.Log.append", 400, 20);
             art.detail("java.lang.Object@7f00").owner("w-2", None);
-            // The owner is looked at meanwhile: inside of the lock, before it, and elsewhere.
+            // Wall-clock samples of the owner during the wait: inside the lock, before it and
+            // elsewhere.
             art.look("w-2", "POST /a", cause, inside, 10, 20);
             art.look("w-2", "POST /a", "monitor", "app.Log.append", 10, 20);
             art.look("w-2", "POST /a", "socket", "app.Log.send", 10, 20);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_did_outside_of_the_lock_is_not_blamed() {
+    fn owner_activity_outside_the_lock_is_not_blamed() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
         art.detail("app.Ledger@7f00").owner("w-2", None);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_inside_the_lock_at_other_times_is_told_with_less_certainty() {
+    fn other_work_inside_the_lock_gives_medium_confidence() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
         art.cpu("w-3", "POST /a", "app.Audit.sum;app.Ledger.book", 40, 10);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_method_that_takes_the_lock_calls_is_told_if_its_owner_was_not_seen() {
+    fn unknown_owner_falls_back_to_callee_at_lock_site() {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Log.append", 40, 20);
         let inside = "sun.nio.ch.FileChannelImpl.force;app.Log.append";

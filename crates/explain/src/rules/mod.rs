@@ -1,4 +1,5 @@
-//! The rules, one a file: each looks at [`Facts`] and says what it found, or what it lacks.
+//! The rules, one in each file. A rule reads [`Facts`] and returns findings, or the data that it
+//! lacks.
 
 mod allocation_stalls;
 mod amid_work;
@@ -38,7 +39,7 @@ use dwell_profile::Lack;
 pub(crate) struct Rule {
     /// Its name in files and reports.
     pub(crate) name: &'static str,
-    /// What it finds.
+    /// Returns its findings.
     pub(crate) check: fn(&Facts<'_>) -> Verdict,
 }
 
@@ -85,19 +86,19 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|rule| rule.name).collect()
 }
 
-/// What rules on wall time say of a recording without it.
+/// Verdict of rules on wall time without wall time.
 fn no_wall(facts: &Facts<'_>) -> Verdict {
     let remedy = facts.profile.info().remedy(Lack::Wall);
     Verdict::Lacks(format!("the recording has no wall time; {remedy}"))
 }
 
-/// What rules on safepoints say of a recording without any.
+/// Verdict of rules on safepoints without safepoints.
 fn no_safepoints(facts: &Facts<'_>) -> Verdict {
     let remedy = facts.profile.info().remedy(Lack::Safepoints);
     Verdict::Lacks(format!("the recording has no safepoints; {remedy}"))
 }
 
-/// What rules on CPU time say of a recording without it.
+/// Verdict of rules on CPU time without CPU time.
 fn no_cpu(facts: &Facts<'_>) -> Verdict {
     let of = match facts.profile.samples().is_empty() {
         true => String::new(),
@@ -109,9 +110,9 @@ fn no_cpu(facts: &Facts<'_>) -> Verdict {
     })
 }
 
-/// What rules say that look for time of the JVM itself, of a recording that may not have it.
-const NOT_SEEN: &str = "the recording was not made by dwell: what the JVM itself does may not be \
-                        among its samples";
+/// Answer of rules on the JVM's own time if a foreign recording may lack that time.
+const NOT_SEEN: &str = "the recording was not made by dwell: it may lack samples of the JVM's own \
+ work";
 
 #[cfg(test)]
 mod tests {

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 const SHARE: f64 = 0.02;
 const MOST: usize = 2;
 
-/// What an operation is, and how to have less of it.
+/// Description of an operation, and how to have fewer of it.
 fn told(operation: Operation) -> (&'static str, &'static str) {
     match operation {
         Operation::Stacks => (
-            "the stacks of threads are asked for",
-            "ask for the stacks of all threads less often (health checks, monitoring, profilers \
-             by thread dumps), for some threads or fewer frames, and without owned synchronizers \
-             (dumpAllThreads(false, false)), which are looked for in the whole heap",
+            "stacks of threads are dumped",
+            "dump the stacks of all threads less often (health checks, monitoring, profilers by \
+             thread dumps), for some threads or fewer frames, and without owned synchronizers \
+             (dumpAllThreads(false, false)), which need a search of the whole heap",
         ),
         Operation::Deadlocks => (
             "the JVM looks for deadlocks",
@@ -30,22 +30,22 @@ fn told(operation: Operation) -> (&'static str, &'static str) {
         ),
         Operation::Heap => (
             "all objects of the heap are visited",
-            "take heap dumps and histograms of classes less often, or elsewhere; see which agent \
-             asks for objects",
+            "take heap dumps and class histograms less often, or elsewhere; find the agent that \
+             visits objects",
         ),
         Operation::Classes => (
             "an agent or a debugger changes classes",
-            "let agents change classes when they are loaded, or once at the start: each change \
-             throws away compiled code",
+            "let agents change classes at load time, or once at the start: each change discards \
+             compiled code",
         ),
         Operation::Bias => (
-            "locks are taken back from threads that had them to themselves",
-            "run with -XX:-UseBiasedLocking, as it is by default from JDK 15 on",
+            "locks biased to one thread are revoked",
+            "run with -XX:-UseBiasedLocking, the default since JDK 15",
         ),
     }
 }
 
-/// What threads that ask for an operation wait in.
+/// Methods in which threads wait for an operation that they requested.
 const ASKING: &[&str] = &[
     "libjvm.so.*VMThread::execute*",
     "libjvm.so.*VMThread::wait_until_executed*",
@@ -77,7 +77,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
     let known = sums.iter();
     let known = known.filter_map(|(name, sum)| Some((name, sum, Operation::of(name)?)));
-    // Who asks is seen, but not for which of several.
+    // Requesters were seen, but not the operation that each one requested.
     let found = known
         .enumerate()
         .filter_map(|(at, (name, sum, operation))| {
@@ -116,7 +116,7 @@ fn finding(
     Finding {
         rule: "",
         what: format!(
-            "all threads stand {} of the time while {what}{by}: {name}, {}, {} each on average",
+            "all threads stop {} of the time while {what}{by}: {name}, {}, {} each on average",
             percent(share.value),
             plural(sum.times, "time"),
             duration(sum.ns as f64 / sum.times.max(1) as f64)
@@ -149,14 +149,14 @@ fn asker(facts: &Facts<'_>) -> Option<(String, NodeId)> {
     Some((most.0, most.1.1))
 }
 
-/// What all safepoints took from requests, where that is known.
+/// Time that all safepoints took from requests, if it is known.
 fn payers(facts: &Facts<'_>) -> Option<Evidence> {
     let paid = facts.profile.paid_for_safepoints();
     let (endpoint, paid) = paid.iter().max_by_key(|(_, paid)| paid.stopped_ns)?;
     let endpoint = endpoint.filter(|_| paid.stopped_ns > 0)?;
     Some(Evidence {
         text: format!(
-            "of requests {endpoint} pays most: {} of its time at safepoints, {} for one request",
+            "most affected endpoint: {endpoint}, {} of its time at safepoints, {} for one request",
             percent(paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64),
             duration(paid.most_ns as f64)
         ),
@@ -171,12 +171,12 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn operations_that_take_long_are_told_with_who_asks_for_them() {
+    fn long_operations_are_reported_with_their_callers() {
         let mut art = Art::default();
         art.operations("ThreadDump", 100, 5);
         let stack = "libjvm.so.VMThread::execute[native];java.lang.Thread.dump;app.Health.check";
         art.look("w-1", "GET /health", "safepoint", stack, 5, 20);
-        // One that pays, and one that the collector stops.
+        // One stopped by the operation, and one stopped by the collector.
         art.look("w-2", "GET /x", "safepoint", "app.Other.run", 50, 20);
         art.requests("GET /x", 1, 900);
         let found = art.found(check);

@@ -20,7 +20,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     if !facts.is_ours() {
-        return Verdict::lacks("the recorder does not tell the carriers of virtual threads");
+        return Verdict::lacks("the recorder does not report the carriers of virtual threads");
     }
     let is_virtual = |thread: u32| {
         let thread = profile.threads().get(thread as usize);
@@ -48,7 +48,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         carriers.insert(carrier);
         let key = (facts.stacks.place_name(look.node), cause.to_owned());
         let sum = places.entry(key).or_insert((Weight::default(), look.node));
-        // Found on its carrier, so it weighs what looks at platform threads do.
+        // Found on its carrier, so it has the weight of a look at a platform thread.
         sum.0 += &Weight::of_look(look, 0.0);
     }
     let mut places: Vec<_> = places.into_iter().collect();
@@ -130,7 +130,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn a_wait_on_a_carrier_is_told() {
+    fn wait_on_carrier_is_reported() {
         let mut art = Art::default();
         let stack = "java.lang.Thread.sleep;app.Cache.load";
         art.pinned("v-1", "sleep", stack, 10, 20, "ForkJoinPool-1-worker-1");

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const SHARE: f64 = 0.10;
 const SURELY: f64 = 0.04;
 const LOOKS: u64 = 8;
-/// Workers that have no more idle time than this, surely, and wait so much of their time, are all
-/// held up. Of two workers fifteen seconds say no more than the second one, if none was idle.
+/// Workers are held up if at most this part of their time is idle, with the second value as upper
+/// bound, and they wait for most of it. Fifteen seconds of two workers without idle time give that
+/// upper bound.
 const IDLE_MOST: f64 = 0.03;
 const IDLE_SURELY: f64 = 0.12;
 const HELD_UP: f64 = 0.5;
@@ -42,7 +43,7 @@ pub(crate) const BORROWING: &[&str] = &[
     "java.util.concurrent.Semaphore.tryAcquire",
 ];
 
-/// What only counts: it may hand out permits, or one thread may tell another with it.
+/// A semaphore only counts: it may hand out permits, or signal between threads.
 const SEMAPHORE: &str = "java.util.concurrent.Semaphore.";
 
 /// Frames under which the tasks of a pool run.
@@ -54,7 +55,7 @@ const WORKS: &[&str] = &[
     "org.apache.tomcat.util.threads.TaskThread*",
 ];
 
-/// Where somebody waits for a task of a pool.
+/// Methods in which a thread waits for a task of a pool.
 const FOR_TASKS: &[&str] = &[
     "java.util.concurrent.FutureTask.get",
     "java.util.concurrent.FutureTask.awaitDone",
@@ -63,10 +64,11 @@ const FOR_TASKS: &[&str] = &[
     "java.util.concurrent.AbstractExecutorService.invokeAll",
     "java.util.concurrent.ExecutorCompletionService.take",
 ];
-/// So many requests for each worker: they come and go, and each has to find a free one.
+/// Least number of requests for each worker: requests come and go, and each has to find a free
+/// worker.
 const REQUESTS_EACH: u64 = 2;
 
-/// Samples of another profiler that cover less of its threads' time say nothing of what is idle.
+/// If samples of another profiler cover less of the threads' time, idle time is unknown.
 const COVERED: f64 = 0.5;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
@@ -79,8 +81,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     };
     if covered < COVERED {
         return Verdict::Lacks(format!(
-            "wall-clock samples cover {} of the time of the threads that they meet: whether \
-             these are idle else is not known",
+            "wall-clock samples cover {} of their threads' time: idle threads may be missing",
             percent(covered)
         ));
     }
@@ -107,13 +108,13 @@ fn covered(facts: &Facts<'_>) -> f64 {
     sum as f64 / all.max(1) as f64
 }
 
-/// The classes of the program whose full queues are told here, with who waits there for room.
+/// Classes of the program whose full queues this rule reports, with the groups that wait for room.
 pub(crate) fn full_queues(facts: &Facts<'_>) -> BTreeSet<String> {
     let found = all(facts).into_iter();
     found.filter_map(|(_, full)| full).collect()
 }
 
-/// What is found, each with the class in which a queue is full, if one is.
+/// All findings, each with the class of its full queue, if there is one.
 fn all(facts: &Facts<'_>) -> Vec<(Finding, Option<String>)> {
     let alone = |finding| (finding, None);
     let mut found: Vec<_> = borrowers(facts).into_iter().map(alone).collect();
@@ -171,7 +172,7 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time in {pool}{by}: all that the pool has is in use",
+                "{} waits {} of its time in {pool}{by}: all of the pool is in use",
                 whose.name,
                 percent(share.value)
             ),
@@ -179,8 +180,8 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
             share,
             evidence: vec![wait.evidence(facts, &whose, wait.seen())],
             remedy: format!(
-                "give back sooner what {} hands out (no other waits while it is held), and make \
-                 the pool larger if what is behind it can take more",
+                "return what {} hands out sooner (no other waits while it is held), or enlarge \
+                 the pool if the service behind it has capacity",
                 short(&pool)
             ),
             sure: match is_semaphore {
@@ -188,8 +189,11 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
                 false => Sure::High,
             },
             because: match is_semaphore {
-                true => "threads were seen waiting for permits; who has them is not recorded",
-                false => "threads were seen waiting for the pool",
+                true => {
+                    "threads were sampled waiting for permits; the recording has no holders \
+                 of permits"
+                }
+                false => "threads were sampled waiting for the pool",
             }
             .to_owned(),
         });
@@ -203,7 +207,7 @@ fn package_of(name: &str) -> &str {
     name.get(..end).unwrap_or("")
 }
 
-/// What the workers of one pool did.
+/// Activity of one pool's workers.
 #[derive(Default)]
 struct Pool<'f> {
     total: Weight,
@@ -211,7 +215,7 @@ struct Pool<'f> {
     waits: Weight,
     threads: BTreeSet<u32>,
     works: bool,
-    /// What its workers were seen at work for.
+    /// Endpoints that its workers were sampled for.
     endpoints: BTreeSet<NameId>,
     contexts: BTreeMap<u32, BTreeSet<u32>>,
     /// Time by cause and place, and whether it is for something that only some can have at once.
@@ -269,14 +273,14 @@ fn waiting_for_tasks(facts: &Facts<'_>) -> BTreeSet<String> {
     let filter = WallFilter::default();
     let walls = facts.profile.wall(&filter);
     let waiting = walls.filter(|wall| wall.cause == "park" && tasks.has(wall.node));
-    // One name for each of its looks would take longer than all else.
+    // Naming each sample would take most of the time, so groups are named once.
     let groups: BTreeSet<&str> = waiting.map(|wall| facts.group(wall.thread)).collect();
     groups.into_iter().map(str::to_owned).collect()
 }
 
 impl Pool<'_> {
-    /// What shows that there is new work for the workers; `None`: they may as well run for ever in
-    /// a task of their own each, and nobody queues for them.
+    /// Evidence that work queues for the workers. `None`: each of them may run one endless task,
+    /// without a queue.
     fn queue(
         &self,
         facts: &Facts<'_>,
@@ -289,10 +293,10 @@ impl Pool<'_> {
         let is_served = ended >= REQUESTS_EACH * self.threads.len() as u64
             || self.contexts.values().any(|of| of.len() > 1);
         if is_served {
-            return Some("its threads serve one request after the other");
+            return Some("its threads serve one request after another");
         }
         if self.idle.samples > 0 {
-            return Some("its threads are now and then without work, so tasks end");
+            return Some("its threads are sometimes idle, so tasks end");
         }
         let is_awaited = waiting.iter().any(|other| other != group);
         is_awaited.then_some("other threads wait for tasks")
@@ -327,7 +331,7 @@ impl Pool<'_> {
                  in {place} ({cause}): new work has to queue",
                 percent(share.value)
             ),
-            // Where they wait has a finding of its own; what queues behind them is not seen.
+            // The wait itself has its own finding. The queue behind it was not seen.
             weight: facts.lost_waiting(self.waits.sum) * 0.5,
             share,
             evidence: vec![Evidence {
@@ -345,8 +349,8 @@ impl Pool<'_> {
             }],
             remedy: match is_limited {
                 true => format!(
-                    "shorten the wait in {}: it is for what only some can have at once, so more \
-                     threads than {threads} would only wait as well",
+                    "shorten the wait in {}: it is for a limited resource, so more threads than \
+                     {threads} would also wait",
                     short(place)
                 ),
                 false => format!(
@@ -356,9 +360,7 @@ impl Pool<'_> {
                 ),
             },
             sure: Sure::Medium,
-            because: format!(
-                "{queue}; the queue itself is not seen, only that no worker was ever free"
-            ),
+            because: format!("{queue}; the queue was not sampled, but no worker was ever idle"),
         })
     }
 }
@@ -372,7 +374,7 @@ mod tests {
     const WORK: &str = "java.util.concurrent.ThreadPoolExecutor.runWorker;java.lang.Thread.run";
 
     #[test]
-    fn waits_for_a_connection_are_told() {
+    fn waits_for_connection_are_reported() {
         let mut art = Art::default();
         let stack = "jdk.internal.misc.Unsafe.park;com.zaxxer.hikari.util.ConcurrentBag.borrow;\
                      com.zaxxer.hikari.pool.HikariPool.getConnection;app.Dao.find";
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_all_wait_are_told_and_workers_that_run_are_not() {
+    fn waiting_workers_are_reported_and_running_ones_are_not() {
         let mut art = Art::default();
         for thread in ["w-1", "w-2"] {
             art.look(
@@ -449,9 +451,9 @@ mod tests {
         let room = "java.util.concurrent.ArrayBlockingQueue.put;app.Call.ask";
         let cases = [
             ("socket", "app.Call.ask", Some("more threads than 2 help")),
-            ("park", room, Some("would only wait as well")),
-            ("park", permit, Some("would only wait as well")),
-            ("monitor", "app.Call.ask", Some("would only wait as well")),
+            ("park", room, Some("would also wait")),
+            ("park", permit, Some("would also wait")),
+            ("monitor", "app.Call.ask", Some("would also wait")),
             ("gc-stall", "app.Call.ask", None),
         ];
         for (cause, stack, expected) in cases {
@@ -486,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_sleep_in_loops_of_their_own_keep_nobody_waiting() {
+    fn workers_sleeping_in_own_loops_are_not_reported() {
         let mut art = Art::default();
         for thread in ["w-1", "w-2"] {
             let stack = format!("java.lang.Thread.sleep;app.Poller.run;{WORK}");
@@ -511,7 +513,7 @@ mod tests {
         art.requests("GET /a", 4, 50);
         let found = art.found(check);
         assert!(
-            found[0].because.contains("one request after the other"),
+            found[0].because.contains("one request after another"),
             "{found:?}"
         );
     }

@@ -18,10 +18,10 @@ const SHARE: f64 = 0.12;
 const SURELY: f64 = 0.06;
 const SAMPLES: u64 = 10;
 const MOST: usize = 3;
-/// Calls in one request that are a loop, and requests that were seen with so many.
+/// Least number of calls in one request for a loop, and least number of such requests.
 const CALLS: u64 = 3;
 const REQUESTS: u64 = 3;
-/// Results of queries that were sampled: fewer tell no number.
+/// Least number of sampled query results for an estimate.
 const RESULTS: u64 = 8;
 /// Of the requests that were seen in the call at all.
 const OF_SEEN: f64 = 0.1;
@@ -42,7 +42,7 @@ const LAZY: &[&str] = &[
 /// A place of the application that asks: its method and line.
 type Site = (MethodId, u32);
 
-/// What a stack says.
+/// Facts about a stack.
 #[derive(Clone, Copy, Default)]
 struct State {
     /// The application's innermost method.
@@ -55,13 +55,13 @@ struct State {
 /// How calls are known to be many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shown {
-    /// So many calls in one request, and in so many requests at least [`CALLS`].
+    /// Maximum of calls in one request, and number of requests with at least [`CALLS`].
     Again(u64, u64),
-    /// So many for each request in the mean.
+    /// Mean number for each request.
     Each(f64),
-    /// So many results of queries were made for each request.
+    /// Number of query results for each request.
     Results(f64),
-    /// So many turns for each request.
+    /// Number of turns on a processor for each request.
     Turns(f64),
     /// Its frames say so.
     Lazy,
@@ -93,7 +93,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(loops.iter().map(|it| finding(facts, it)).collect())
 }
 
-/// For each node whether this rule tells its time; none if it tells nothing.
+/// By node: whether a finding of this rule covers its time. Empty without findings.
 pub(super) fn told(facts: &Facts<'_>) -> Vec<bool> {
     let Some(asking) = Asking::new(facts.profile) else {
         return Vec::new();
@@ -156,7 +156,7 @@ impl Asking {
     }
 }
 
-/// What was spent in the calls of one place.
+/// Time in the calls of one place.
 #[derive(Default)]
 struct Spent {
     weight: Weight,
@@ -202,7 +202,7 @@ fn loops(facts: &Facts<'_>, asking: &Asking) -> Vec<Loop> {
     found
 }
 
-/// What was spent, by place and by whose time it is; without wall time it is the processors'.
+/// Time by place and subject: wall time, or CPU time without wall-clock samples.
 fn spent(facts: &Facts<'_>, asking: &Asking) -> BTreeMap<(Site, Option<usize>), Spent> {
     let mut sums: BTreeMap<(Site, Option<usize>), Spent> = BTreeMap::new();
     let kind = match facts.has_endpoints() {
@@ -243,7 +243,7 @@ fn share(facts: &Facts<'_>, subject: Option<usize>, spent: &Spent) -> Share {
 /// How often a place was entered while requests were watched.
 #[derive(Default)]
 struct Entered {
-    /// By place and request, where requests are told apart.
+    /// By place and request, if requests have numbers.
     of_request: BTreeMap<Site, HashMap<u64, u64>>,
     /// By place and endpoint, where they are not.
     of_endpoint: BTreeMap<(Site, String), u64>,
@@ -251,7 +251,7 @@ struct Entered {
     results: BTreeMap<(Site, String), (f64, u64)>,
 }
 
-/// Something that was seen of a thread: when, where it asks, and for what it works.
+/// One sample or look of a thread: time, place of the call, and context.
 type Seen = (ThreadId, u64, Option<Site>, Option<ContextId>);
 
 fn entered(facts: &Facts<'_>, asking: &Asking) -> Entered {
@@ -376,26 +376,25 @@ impl Shown {
             Shown::Each(each) => format!("at least {each:.0} calls a request on average"),
             Shown::Results(each) => format!("about {each:.0} calls a request"),
             Shown::Turns(each) => format!("about {each:.0} waits a request"),
-            Shown::Lazy => "one call for each object that is loaded".to_owned(),
+            Shown::Lazy => "one call for each loaded object".to_owned(),
         }
     }
 
     fn evidence(self) -> String {
         match self {
             Shown::Again(_, many) => format!(
-                "{} were seen in this call, outside of it and in it again, {CALLS} times or more",
+                "{} were sampled in this call, outside of it and in it again, {CALLS} times or \
+                 more",
                 plural(many, "request")
             ),
-            Shown::Each(_) => "threads were seen in this call, outside of it and in it again, \
-                               more often than there were requests"
+            Shown::Each(_) => "threads were sampled in this call, outside of it and in it again, \
+             more often than there were requests"
                 .to_owned(),
             Shown::Results(_) => {
-                "so many results of queries were allocated here for each request, \
-                                  by the sampled ones"
-                    .to_owned()
+                "sampled allocations show this number of query results for each request".to_owned()
             }
-            Shown::Turns(_) => "its threads got a processor so often for each request, and waited \
-                                for hardly anything else"
+            Shown::Turns(_) => "its threads got a processor this often for each request, and had \
+             hardly any other waits"
                 .to_owned(),
             Shown::Lazy => "the stacks load parts of objects when they are first used".to_owned(),
         }
@@ -405,8 +404,7 @@ impl Shown {
         match self {
             Shown::Again(..) | Shown::Each(_) => (
                 Sure::High,
-                "calls that were seen are counted; there were more, as most are between two \
-                 samples",
+                "the count has sampled calls only; most calls fall between two samples",
             ),
             Shown::Results(_) => (
                 Sure::High,
@@ -452,7 +450,7 @@ fn finding(facts: &Facts<'_>, it: &Loop) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{who} asks a database again and again in {name}{at}: {}, {} of {whose}{each}",
+            "{who} calls a database repeatedly in {name}{at}: {}, {} of {whose}{each}",
             it.shown.words(),
             percent(it.share.value)
         ),
@@ -472,8 +470,8 @@ fn finding(facts: &Facts<'_>, it: &Loop) -> Finding {
             stack: facts.stacks.shown(it.node),
         }],
         remedy: format!(
-            "ask once for all in {}: a join, IN (...) with all keys, a batch, or the parts \
-             together with their owners (JOIN FETCH); keep rows that seldom change",
+            "use one query in {}: a join, IN (...) with all keys, a batch, or the parts together \
+             with their owners (JOIN FETCH); cache rows that seldom change",
             short(&name)
         ),
         sure,
@@ -510,10 +508,10 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             found[0].what,
-            "the program asks a database again and again in app.Orders.line (line 42): at least 4 \
+            "the program calls a database repeatedly in app.Orders.line (line 42): at least 4 \
              calls in one request, 50 % of the CPU time"
         );
-        assert!(found[0].remedy.contains("ask once for all in Orders.line"));
+        assert!(found[0].remedy.contains("use one query in Orders.line"));
     }
 
     #[test]
@@ -560,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_between_turns_are_told_of_one_endpoint() {
+    fn waits_between_turns_are_reported_for_one_endpoint() {
         let stack = "sun.nio.ch.Net.poll;org.postgresql.jdbc.PgStatement.executeQuery;\
                      app.Orders.line:42;app.Orders.list";
         for (turns, expected) in [(2000, 1), (300, 0)] {
@@ -587,7 +585,7 @@ mod tests {
         art.cpu("w-1", "GET /orders", OWN, 50, 10);
         let found = art.found(check);
         assert!(
-            found[0].what.contains("one call for each object"),
+            found[0].what.contains("one call for each loaded object"),
             "{found:?}"
         );
     }

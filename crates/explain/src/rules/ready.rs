@@ -13,7 +13,7 @@ pub(super) struct Ready {
     pub ran: Weight,
     /// All of the time that the others are a part of.
     pub busy: Weight,
-    /// What that is, in words.
+    /// Name of the whole.
     pub of: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl Ready {
             if subject.is_none_or(|subject| subject.kind != kind) || entry.cause == IDLE {
                 continue;
             }
-            // Without requests, threads that wait may have nothing to do: only who wants to run
+            // Without requests, waiting threads may be idle, so only runnable and running time
             // counts.
             let wants_to_run = is_ready(entry.cause) || entry.cause == RUNNING;
             if kind == Kind::Endpoint || wants_to_run {

@@ -1,4 +1,4 @@
-//! Slow downstream calls: requests that wait for what another process answers.
+//! Slow downstream calls: requests that wait for an answer of another process.
 
 use super::{no_wall, queries};
 use crate::evidence::{Entry, Facts, Kind};
@@ -14,11 +14,11 @@ const SURELY: f64 = 0.10;
 const LOOKS: u64 = 6;
 const MOST: usize = 3;
 
-/// Without endpoints, waits for peers are slow if so much of their time is in long ones.
+/// Without endpoints, waits for peers are slow if this part of their time is in long waits.
 const MOSTLY_LONG: f64 = 0.5;
 
-/// Where threads ask others. Without endpoints a wait for a peer is told for these alone: threads
-/// of servers wait for their clients most of their time, and that is as it should be.
+/// Methods that call other services. Without endpoints, a wait for a peer counts only under these:
+/// threads of servers wait for their clients most of the time, which is normal.
 const CLIENTS: &[&str] = &[
     "java.net.http.*",
     "jdk.internal.net.http.*",
@@ -30,9 +30,9 @@ const CLIENTS: &[&str] = &[
     "org.apache.hc.client5.*",
     "io.grpc.stub.*",
 ];
-/// And databases among them: a program asks these in order to do its work, and to ask them less
-/// often helps however fast they are. Who does nothing but send requests to a server, as generators
-/// of load do, always waits for it: there only long waits say that the server is slow.
+/// Clients of databases. A program calls a database as a part of its work, and fewer calls always
+/// help. A generator of load, however, always waits for its server: there, only long waits show a
+/// slow server.
 const DATABASES: &[&str] = &[
     "org.postgresql.*",
     "com.mysql.*",
@@ -51,7 +51,7 @@ struct Clients {
     databases: Nodes,
 }
 
-/// What shows that a wait is worth telling.
+/// Reason why a wait gets a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     /// Requests are marked, and wait.
@@ -87,12 +87,10 @@ impl Shown {
         match self {
             Shown::Request => "samples show its threads waiting for this socket within the request",
             Shown::Long => {
-                "most of it is in waits of 50 ms and longer; no requests are marked, so who waits \
-                 for this is not known, and a thread that listens for news waits so, too"
+                "most of it is in waits of 50 ms and longer; no requests are marked, so the \
+                 effect is unknown: a thread that listens for messages looks the same"
             }
-            Shown::Often => {
-                "it asks a database; no requests are marked, so who waits for this is not known"
-            }
+            Shown::Often => "it calls a database; no requests are marked, so the effect is unknown",
         }
     }
 
@@ -104,7 +102,7 @@ impl Shown {
                  parallel, over keep-alive connections"
             ),
             Shown::Often => format!(
-                "each answer comes soon: call {whom} less often in {place} (cache, batch), or in \
+                "answers are fast: call {whom} less often in {place} (cache, batch), or in \
                  parallel"
             ),
         }
@@ -169,8 +167,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
     match found.is_empty() && is_unknown {
         true => Verdict::lacks(
-            "there are so many looks that they are put together, so how long each wait for a peer \
-             lasted is not known; record a shorter time, or mark requests (docs/context.md)",
+            "there are so many samples that they are merged, so the length of single waits for a \
+             peer is unknown; record a shorter time, or mark requests (docs/context.md)",
         ),
         false => Verdict::Found(found),
     }
@@ -234,7 +232,7 @@ mod tests {
     /// A client that sends one request after the other waits nearly always, however fast its server
     /// is: only long waits are the server's.
     #[test]
-    fn a_client_without_requests_is_told_only_if_its_answers_take_long() {
+    fn client_without_requests_needs_long_waits() {
         for (looks, each, expected) in [(1, 300, 0), (2, 150, 0), (10, 30, 1)] {
             let mut art = Art::default();
             for _ in 0..each {
@@ -256,7 +254,7 @@ mod tests {
 
     /// A paced one, which sleeps in between, is no slower.
     #[test]
-    fn a_client_that_is_paced_is_not_told() {
+    fn paced_client_is_not_reported() {
         let mut art = Art::default();
         for _ in 0..100 {
             art.look("client", "", "socket", ASK, 1, 20);
@@ -272,9 +270,9 @@ mod tests {
         assert_eq!(art.found(check), []);
     }
 
-    /// Whoever asks a database has other work, and can ask it less often.
+    /// A program that uses a database has other work, and can call the database less often.
     #[test]
-    fn a_database_that_is_asked_often_is_told() {
+    fn frequent_database_calls_are_reported() {
         let mut art = Art::default();
         for _ in 0..100 {
             let stack = "sun.nio.ch.Net.poll;org.postgresql.core.Stream.read;app.Job.run";
@@ -293,7 +291,7 @@ mod tests {
         art.look("client", "", "socket", ASK, 100, 20);
         assert!(
             art.lacks(check)
-                .contains("how long each wait for a peer lasted")
+                .contains("the length of single waits for a peer")
         );
         let mut art = Art::default();
         art.builder.bin_ns = 200_000_000;

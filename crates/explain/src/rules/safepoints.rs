@@ -1,4 +1,4 @@
-//! Long times to safepoints: all threads stand and wait for one that is late, and who that is.
+//! Long times to safepoints: all threads wait for a late thread, and its place.
 
 use super::{no_safepoints, starvation, throttling};
 use crate::evidence::Facts;
@@ -8,7 +8,7 @@ use crate::share::Share;
 use dwell_profile::{Late, NodeId, ThreadId, group_of};
 use std::collections::BTreeMap;
 
-/// Reaching safepoints takes this part of the time, or one takes so long.
+/// Least part of the time to reach safepoints, and the least duration of one.
 const SHARE: f64 = 0.02;
 const LONGEST_NS: u64 = 50_000_000;
 /// Threads late for less than this are no culprits.
@@ -17,7 +17,7 @@ const MOST: usize = 2;
 /// The state of a thread that had no processor.
 const STARVED: &str = "runnable";
 
-/// Who was late in one place.
+/// Late threads in one place.
 #[derive(Default)]
 struct Culprit {
     held_ns: u64,
@@ -48,7 +48,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         .filter(|((_, state), _)| state != STARVED || !is_starved)
         .filter_map(|((place, state), culprit)| {
             let share = Share::counted(culprit.held_ns, span_ns, "the time recorded");
-            // One that had no processor is late by chance: another rule tells what is wrong then.
+            // A thread without a processor is late by chance. The rule for starvation covers that
+            // case.
             let is_long = culprit.longest_ns >= LONGEST_NS && state != STARVED;
             let is_large = share.value >= SHARE / 2.0 || is_long;
             is_large.then(|| named(facts, share, &place, &state, &culprit))
@@ -81,7 +82,7 @@ fn culprits(facts: &Facts<'_>) -> Vec<((String, String), Culprit)> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, culprit)| std::cmp::Reverse(culprit.held_ns));
     let worst = sums.first().map_or(0, |(_, culprit)| culprit.held_ns);
-    // Who holds up others a tenth as long as the worst is not told beside it.
+    // Places with less than a tenth of the worst one's delay are left out.
     sums.retain(|(_, culprit)| culprit.held_ns.saturating_mul(10) >= worst && worst > 0);
     sums
 }
@@ -139,8 +140,7 @@ fn named(facts: &Facts<'_>, share: Share, place: &str, state: &str, culprit: &Cu
     Finding {
         rule: "",
         what: format!(
-            "all threads wait for {}{at} to reach safepoints: {} of the time in all, {} for the \
-             longest",
+            "all threads wait for {}{at} to reach safepoints: {} of the time in all, longest {}",
             culprit.group,
             percent(share.value),
             duration(longest)
@@ -168,8 +168,8 @@ fn named(facts: &Facts<'_>, share: Share, place: &str, state: &str, culprit: &Cu
             false => Sure::High,
         },
         because: match place.is_empty() {
-            true => "the thread is certain; where it was is not known".to_owned(),
-            false => "the thread was found late, and seen in this method then".to_owned(),
+            true => "the thread is certain; its place is unknown".to_owned(),
+            false => "the thread was late, and was sampled in this method at that time".to_owned(),
         },
     }
 }
@@ -189,12 +189,12 @@ fn remedy(place: &str, state: &str) -> String {
              the start (-XX:+AlwaysPreTouch), do not map files that are not in memory"
         ),
         "vm" => format!(
-            "{place} was inside the JVM or a native call that stops late; see its stack, and copy \
-             or clear large arrays in parts"
+            "{place} was inside the JVM or a native call and stopped late; see its stack, and \
+             copy or clear large arrays in parts"
         ),
         _ => format!(
-            "what {place} runs (a counted loop, a large copy) goes on without a check for \
-             safepoints: count it with a long, split it, copy large arrays in parts, or try \
+            "{place} runs a long time without a safepoint check (a counted loop, a large copy): \
+             count with a long, split the loop, copy large arrays in parts, or try \
              -XX:+UseCountedLoopSafepoints -XX:LoopStripMiningIter=1000"
         ),
     }
@@ -204,14 +204,14 @@ fn unnamed(facts: &Facts<'_>, share: Share, longest: u64) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "all threads wait {} of the time until safepoints are reached, {} for the longest",
+            "all threads wait {} of the time until safepoints are reached, longest {}",
             percent(share.value),
             duration(longest as f64)
         ),
         weight: facts.lost_by_all(share.value),
         share,
         evidence: vec![Evidence {
-            text: "no thread was seen to be late".to_owned(),
+            text: "no late thread was sampled".to_owned(),
             view: View {
                 measure: Measure::Safepoints,
                 ..View::default()
@@ -222,7 +222,7 @@ fn unnamed(facts: &Facts<'_>, share: Share, longest: u64) -> Finding {
                  -Xlog:safepoint*"
             .to_owned(),
         sure: Sure::Medium,
-        because: "the times are the JVM's own; who was late is not known".to_owned(),
+        because: "the times are the JVM's own; the late thread is unknown".to_owned(),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
             found[0].what.contains("cruncher in app.Sum.loop"),
             "{found:?}"
         );
-        assert!(found[0].remedy.contains("what Sum.loop runs"));
+        assert!(found[0].remedy.contains("Sum.loop runs a long time"));
     }
 
     #[test]

@@ -15,19 +15,20 @@ use dwell_profile::{Platform, Weight};
 const SHARE: f64 = 0.20;
 const SURELY: f64 = 0.08;
 const LOOKS: u64 = 6;
-/// A thread that sleeps most of its time and wakes up so often a second polls.
+/// A thread that sleeps most of its time and wakes up this often per second polls.
 const POLLS_SHARE: f64 = 0.5;
 const POLLS_A_SECOND: f64 = 20.0;
 /// Turns of less time than this are no rate.
 const COUNTED_NS: u64 = 1_000_000_000;
-/// One that also waits for other things, more than this part of its time, wakes up for those, too,
-/// and does something in between: a client that asks now and then, say.
+/// A thread with other waits for more than this part of its time wakes up for those, too. An
+/// example is a client that sends a request now and then.
 const POLLS_ELSE: f64 = 0.002;
-/// One that polls has run again before most looks; one that sleeps long is seen in the same sleep.
+/// A polling thread has run again before most looks. A thread with long sleeps is found in the same
+/// sleep.
 const POLLS_ANEW: f64 = 0.3;
 const MOST: usize = 3;
 
-/// Parking for a time and for nothing else is sleeping.
+/// A timed park without another purpose is a sleep.
 pub(crate) const TIMED: &[&str] = &[
     "java.util.concurrent.locks.LockSupport.parkNanos",
     "java.util.concurrent.locks.LockSupport.parkUntil",
@@ -38,7 +39,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     let timed = Set::new(facts.profile, TIMED);
-    // What blocks an event loop is told by another rule.
+    // Another rule reports calls that block an event loop.
     let loops = facts.stacks.nodes_with(&Set::new(facts.profile, LOOPS));
     let mut found = Vec::new();
     for (place, wait) in gather(facts, |entry| {
@@ -100,11 +101,11 @@ fn of_requests(
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
             "do not wait a fixed time in {}: wait for the event itself (a queue, a condition, a \
-             future), or retry at once first and with a growing pause later",
+             future), or retry at once, then with growing pauses",
             short(place)
         ),
         sure: Sure::High,
-        because: "its threads were seen asleep while they had the request".to_owned(),
+        because: "its threads were sampled asleep while they had the request".to_owned(),
     })
 }
 
@@ -147,12 +148,12 @@ fn of_threads(
             whose.name,
             percent(share.value)
         ),
-        // It costs nobody's time but that of what waits until the next turn.
+        // The only cost is the delay of work that waits until the next turn.
         weight: 0.0,
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
-            "let {} wait until it is told ({}), or sleep longer",
+            "let {} wait for a notification ({}), or sleep longer",
             short(place),
             match facts.profile.info().platform() {
                 Platform::Jvm => "BlockingQueue.take, Condition.await",
@@ -160,7 +161,7 @@ fn of_threads(
             }
         ),
         sure: Sure::Low,
-        because: "a short pause may be meant; the wake-ups are the kernel's count".to_owned(),
+        because: "a short pause may be intended; the wake-ups are the kernel's count".to_owned(),
     })
 }
 
@@ -183,7 +184,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn a_request_that_sleeps_is_told_with_its_pause() {
+    fn sleeping_request_is_reported_with_its_pause() {
         let mut art = Art::default();
         art.look(
             "w-1",
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_that_another_rule_tells_or_nobody_can_change_are_left_out() {
+    fn sleeps_of_other_rules_and_libraries_are_left_out() {
         let timer = "kotlinx.coroutines.DefaultExecutor.run;java.lang.Thread.run";
         let on_loop = "app.Handler.handle;acme.shaded.io.netty.channel.nio.NioEventLoop.run";
         for (below, expected) in [("app.Poller.run", 1), (timer, 0), (on_loop, 0)] {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_up_for_other_things_does_not_poll() {
+    fn thread_with_other_waits_does_not_poll() {
         let mut art = Art::default();
         let stack = "java.lang.Thread.sleep;app.Client.run";
         sleeper(&mut art, stack, 500);
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_call_instead_is_the_platforms() {
+    fn advice_names_methods_of_the_platform() {
         for (name, word) in [
             ("OpenJDK VM", "Condition.await"),
             ("Mono 6.8", "Monitor.Wait"),

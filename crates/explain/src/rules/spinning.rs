@@ -36,12 +36,12 @@ const ASKING: &[&str] = &[
     "System.Threading.SpinWait.*",
 ];
 
-/// What one method of the program spends, and how much of that on asking.
+/// Time of one method of the program, and the part of it that polls.
 #[derive(Default)]
 struct Asker {
     all: Weight,
     asks: Weight,
-    /// Time by the node that asks, and by what it calls.
+    /// Time by the node that polls, and by its callee.
     nodes: BTreeMap<NodeId, u64>,
     called: BTreeMap<MethodId, u64>,
 }
@@ -106,8 +106,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{} of {} is spent in {name} on asking again and again ({}) whether there is \
-             something to do",
+            "{} of {} is spent in {name}, which polls ({}) for work",
             percent(share.value),
             facts.cpu_name(),
             short(&called)
@@ -115,7 +114,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
             text: format!(
-                "{} of its time is in such calls, which come back at once",
+                "{} of its time is in such calls, which return at once",
                 percent(asker.asks.share(&asker.all))
             ),
             view: View {
@@ -128,7 +127,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
             stack: facts.stacks.shown(node),
         }],
         remedy: format!(
-            "let {} wait until there is something to do ({})",
+            "let {} wait until there is work ({})",
             short(&name),
             match facts.profile.info().platform() {
                 Platform::Jvm => {
@@ -138,7 +137,8 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
             }
         ),
         sure: Sure::Medium,
-        because: "the cost is certain; how often there was something to do is not seen".to_owned(),
+        because: "the cost is certain; the recording does not show how often there was work"
+            .to_owned(),
         share,
     }
 }
@@ -155,7 +155,7 @@ mod tests {
     use crate::{Options, explain};
 
     #[test]
-    fn a_loop_that_only_asks_is_told_and_not_as_a_hot_path() {
+    fn polling_loop_is_reported_once_and_not_as_hot_path() {
         let mut art = Art::default();
         let yielding = "libc.so.6.sched_yield[native];java.lang.Thread.yield0;\
                         java.lang.Thread.yield;app.Consumer.loop";
@@ -172,15 +172,15 @@ mod tests {
                 .filter(move |found| found.rule == rule);
             found.map(|found| found.what.as_str()).collect::<Vec<_>>()
         };
-        let expected = "50 % of the CPU time is spent in app.Consumer.loop on asking again and \
-                        again (Thread.yield) whether there is something to do";
+        let expected = "50 % of the CPU time is spent in app.Consumer.loop, which polls \
+                        (Thread.yield) for work";
         assert_eq!(of("busy-waiting"), [expected]);
         assert_eq!(of("hot-path").len(), 1, "{:?}", of("hot-path"));
         assert!(of("hot-path")[0].contains("app.Work.run"));
     }
 
     #[test]
-    fn who_works_with_the_answers_and_event_loops_are_not_told() {
+    fn working_loops_and_event_loops_are_not_reported() {
         let mut art = Art::default();
         let polling = "java.util.concurrent.ConcurrentLinkedQueue.poll;app.Consumer.loop";
         art.cpu("consumer", "", polling, 30, 10);

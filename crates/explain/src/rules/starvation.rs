@@ -1,5 +1,5 @@
-//! CPU starvation: threads are ready to run and get no processor. Tells whether the process itself
-//! has more to run than processors, or others take them.
+//! CPU starvation: runnable threads get no processor. The finding distinguishes too many threads of
+//! the process from other load.
 
 use super::ready::Ready;
 use super::{no_wall, throttling};
@@ -15,27 +15,26 @@ use std::collections::{BTreeMap, BTreeSet};
 const SHARE: f64 = 0.20;
 const SURELY: f64 = 0.10;
 const LOOKS: u64 = 20;
-/// It must be a part of the time recorded that somebody could notice.
+/// Least part of the recorded time that is noticeable.
 const LEAST: f64 = 0.03;
-/// And of all time that is not idle, unless so many of the processors' threads are ready.
+/// Least part of all time that is not idle, unless this number of threads for each processor are
+/// runnable.
 const LEAST_OF_BUSY: f64 = 0.05;
 const LEAST_OF_PROCESSORS: f64 = 0.5;
-/// Where so much of the processors is idle in the same seconds, nobody but a request notices.
+/// If this part of the processors is idle in the same seconds, only requests notice the wait.
 const IDLE_MOST: f64 = 0.75;
-/// A process that uses so much of its processors starves itself.
+/// A process that uses this part of its processors starves itself.
 const ALL_OF_THEM: f64 = 0.8;
-/// One with so many threads for a processor that want to run would lack processors by itself.
+/// A process with this many runnable threads for each processor lacks processors even without other
+/// load.
 const TOO_MANY: f64 = 1.5;
-/// Where so many processors are idle in the seconds in which threads wait for one, nobody has taken
-/// them away for long.
+/// If this part of the processors is idle in the seconds in which threads wait, other load did not
+/// take them for long.
 const IDLE_PART: f64 = 0.3;
-/// Others that use so many are told beside it.
+/// Other load from this part on is named in the finding.
 const TAKEN_PART: f64 = 0.2;
 
-/// More times as long as this is no number that is known.
-const TIMES_MOST: f64 = 100.0;
-
-/// What helps against a hypervisor.
+/// Remedy against a hypervisor.
 const UNSHARED: &str = "run it where processors are not shared (steal time in top, vmstat)";
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
@@ -43,7 +42,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return no_wall(facts);
     }
     if !facts.is_ours() {
-        return Verdict::lacks("the recorder does not tell when threads were ready");
+        return Verdict::lacks("the recorder does not report when threads were runnable");
     }
     let sums = Ready::of(facts);
     let (ready, ran) = (&sums.runnable, &sums.ran);
@@ -58,7 +57,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(vec![finding(facts, share, ready, ran)])
 }
 
-/// Whether the wait is much of what is not idle, and no matter of moments on an idle machine.
+/// Whether the wait is a large part of the busy time, and more than moments on an idle machine.
 fn is_noticed(facts: &Facts<'_>, ready: &Weight) -> bool {
     let span_ns = facts.profile.info().duration_ns as f64;
     let of_processors = |processors| ready.sum as f64 / (processors * span_ns);
@@ -68,7 +67,7 @@ fn is_noticed(facts: &Facts<'_>, ready: &Weight) -> bool {
     is_much && (facts.has_endpoints() || !machine::while_ready(facts).is_some_and(is_idle))
 }
 
-/// Whether this rule finds something; others do not tell then what follows from it.
+/// Whether this rule has a finding. Other rules then leave out its consequences.
 pub(super) fn speaks(facts: &Facts<'_>) -> bool {
     matches!(check(facts), Verdict::Found(found) if !found.is_empty())
 }
@@ -81,7 +80,7 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
     let (why, remedy) = reason(facts, used, limit, wanted, machine.as_ref());
     let mut evidence = vec![Evidence {
         text: format!(
-            "ready without a processor {}, running {}",
+            "runnable, waiting for a CPU: {}; running: {}",
             duration(ready.sum as f64),
             duration(ran.sum as f64)
         ),
@@ -97,8 +96,7 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
     Finding {
         rule: "",
         what: format!(
-            "runnable threads {} ({} of {}){why}",
-            compared(ready, ran),
+            "runnable threads wait for a CPU {} of {}{why}",
             percent(share.value),
             share.of
         ),
@@ -107,17 +105,7 @@ fn finding(facts: &Facts<'_>, share: Share, ready: &Weight, ran: &Weight) -> Fin
         evidence,
         remedy,
         sure: Sure::High,
-        because: "the kernel counts the time that threads are ready and do not run".to_owned(),
-    }
-}
-
-/// How long they waited for a processor. Of threads that hardly ran, how many times as long that is
-/// says nothing.
-fn compared(ready: &Weight, ran: &Weight) -> String {
-    let times = ready.sum as f64 / ran.sum.max(1) as f64;
-    match ran.samples > 0 && times < TIMES_MOST {
-        true => format!("wait {times:.1} times as long for a processor as they run"),
-        false => "wait for a processor nearly all the time and hardly run".to_owned(),
+        because: "the kernel counts the time that threads are runnable and do not run".to_owned(),
     }
 }
 
@@ -128,8 +116,8 @@ fn cores_used(facts: &Facts<'_>) -> Option<f64> {
     (span_ns > 0).then(|| used.sum_ns() as f64 / span_ns as f64)
 }
 
-/// Processors that it may run on. What a quota leaves of them is not why a thread has to wait for
-/// one: then it is held back, which is told by itself.
+/// Processors that it may run on, without regard to a quota. A thread that the quota holds back
+/// does not wait for a processor, and has its own cause.
 fn cores(facts: &Facts<'_>) -> Option<f64> {
     let processors = facts.profile.cpu_limit()?.processors as f64;
     (processors > 0.0).then_some(processors)
@@ -177,7 +165,7 @@ fn own_remedy(facts: &Facts<'_>, limit: f64, wanted: f64) -> String {
     )
 }
 
-/// Why, as the end of a sentence, and what to do.
+/// Reason, as the end of a sentence, and remedy.
 fn reason(
     facts: &Facts<'_>,
     used: Option<f64>,
@@ -189,7 +177,7 @@ fn reason(
         return (
             String::new(),
             "find out whether this process or others use the processors (top, cpu.stat of the \
-             control group): then fewer threads at once, or more processors"
+             control group): then run fewer threads at once, or add processors"
                 .to_owned(),
         );
     };
@@ -208,7 +196,7 @@ fn reason(
     }
 }
 
-/// Why, where it is known what the processors did meanwhile, and what to do.
+/// Reason and remedy, if the use of the processors during the waits is known.
 fn by_machine(
     facts: &Facts<'_>,
     used: f64,
@@ -217,15 +205,15 @@ fn by_machine(
     machine: &Use,
 ) -> (String, String) {
     let all = machine.processors;
-    let told = format!(": it uses only {used:.1} of {limit:.1} processors on average, but");
+    let average = format!("average use {used:.1} of {limit:.1} CPUs");
     if machine.own >= ALL_OF_THEM * all {
         return (
-            format!("{told} nearly all while its threads wait for one: it comes in waves"),
+            format!(", in bursts ({average}, nearly all of them during the waits)"),
             own_remedy(facts, limit, wanted),
         );
     }
     if machine.idle >= IDLE_PART * all {
-        return in_bursts(&told, machine);
+        return in_bursts(&average, machine);
     }
     let own = match wanted >= TOO_MANY * limit {
         true => format!("; or {}", own_remedy(facts, limit, wanted)),
@@ -234,7 +222,7 @@ fn by_machine(
     if machine.stolen > machine.others {
         return (
             format!(
-                "{told} the hypervisor gives {:.1} of {all:.1} to others meanwhile",
+                ": {average}, the hypervisor gives {:.1} of {all:.1} to others",
                 machine.stolen
             ),
             format!("{UNSHARED}{own}"),
@@ -242,51 +230,50 @@ fn by_machine(
     }
     (
         format!(
-            "{told} other processes use {:.1} of {all:.1} meanwhile",
+            ": {average}, other processes use {:.1} of {all:.1}",
             machine.others
         ),
         format!(
-            "move away what else runs on this machine (top), or give this process processors or a \
-             larger share of its own (cpu.weight, cpusets, a CPU request){own}"
+            "move other load off this machine (top), or give this process processors or a larger \
+             share of its own (cpu.weight, cpusets, a CPU request){own}"
         ),
     )
 }
 
 /// The same, where processors were idle in the same seconds.
-fn in_bursts(told: &str, machine: &Use) -> (String, String) {
+fn in_bursts(average: &str, machine: &Use) -> (String, String) {
     let all = machine.processors;
     let part = TAKEN_PART * all;
     if machine.stolen > machine.others && machine.stolen >= part {
         return (
             format!(
-                "{told} in the same seconds the hypervisor gives {:.1} of {all:.1} to others, and \
-                 {:.1} are idle: a thread waits where its processor was taken",
+                ": {average}, the hypervisor gives {:.1} of {all:.1} to others, and {:.1} are \
+                 idle: a thread waits where its processor was taken",
                 machine.stolen, machine.idle
             ),
             format!("{UNSHARED}, or let fewer threads run at once"),
         );
     }
-    let (whose, also) = match machine.others + machine.stolen >= part {
+    let (with, also) = match machine.others + machine.stolen >= part {
         true => (
-            "its threads and other processes want",
-            "; see also what else runs on this machine (top)",
+            " together with other processes",
+            "; also look for other load on this machine (top)",
         ),
-        false => ("its threads want", ""),
+        false => ("", ""),
     };
     (
         format!(
-            "{told} in the same seconds {:.1} of {all:.1} are idle: {whose} to run at the same \
-             moments",
+            ", in bursts{with} ({average}, {:.1} idle in the same seconds)",
             machine.idle
         ),
         format!(
-            "let fewer threads run at once, or spread what they begin together (timers, batches, \
-             whole pools that are woken up){also}"
+            "let fewer threads run at once, or spread work that starts together (timers, batches, \
+             whole pools that wake up){also}"
         ),
     )
 }
 
-/// Why, where only averages are known, and what to do.
+/// Reason and remedy, if only averages are known.
 fn by_numbers(facts: &Facts<'_>, used: f64, limit: f64, wanted: f64) -> (String, String) {
     if wanted >= TOO_MANY * limit {
         return (
@@ -295,25 +282,25 @@ fn by_numbers(facts: &Facts<'_>, used: f64, limit: f64, wanted: f64) -> (String,
                  {used:.1} of {limit:.1} processors, others use the rest"
             ),
             format!(
-                "{}; see also what else runs on this machine (top)",
+                "{}; also look for other load on this machine (top)",
                 own_remedy(facts, limit, wanted)
             ),
         );
     }
     (
-        // Which of the two it is, nothing that is recorded tells.
+        // The recording has no data to decide between the two.
         format!(
             ": it uses only {used:.1} of {limit:.1} processors on average; others have the rest, \
              or its threads want to run at the same moments"
         ),
-        "see what else runs on this machine (top): if much does, move it away, or give this \
+        "look for other load on this machine (top): if there is much, move it away, or give this \
          process processors or a larger share of its own (cpu.weight, cpusets, a CPU request); if \
-         little does, let fewer threads run at once, or spread what they begin together"
+         there is little, let fewer threads run at once, or spread work that starts together"
             .to_owned(),
     )
 }
 
-/// What the processors did while threads were ready.
+/// Use of the processors while threads were runnable.
 fn machines_account(machine: &Use) -> Evidence {
     let stolen = match machine.stolen >= 0.05 {
         true => format!(", the hypervisor had {:.1}", machine.stolen),
@@ -321,7 +308,7 @@ fn machines_account(machine: &Use) -> Evidence {
     };
     Evidence {
         text: format!(
-            "while threads were ready, by the second: of {:.1} processors this process used \
+            "in the seconds in which threads were runnable, of {:.1} processors this process used \
              {:.1}, others {:.1}{stolen}, and {:.1} were idle",
             machine.processors, machine.own, machine.others, machine.idle
         ),
@@ -367,14 +354,10 @@ mod tests {
     #[test]
     fn a_process_that_uses_all_its_processors_starves_itself() {
         let found = starved(19).found(check);
-        assert!(found[0].what.contains("2.0 times as long"), "{found:?}");
-        let [ready, ran] = [9_000_000_000, 79].map(Weight::of);
-        for ran in [Weight::default(), ran] {
-            assert!(
-                compared(&ready, &ran).ends_with("and hardly run"),
-                "{ran:?}"
-            );
-        }
+        assert!(
+            found[0].what.contains("wait for a CPU 67 % of"),
+            "{found:?}"
+        );
         assert!(
             found[0].what.contains("1.9 of its 2.0 processors"),
             "{found:?}"
@@ -386,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_wants_far_more_than_it_has_is_not_told_to_blame_others_alone() {
+    fn high_demand_with_other_load_names_both_remedies() {
         let mut art = starved(6);
         for thread in 2..8 {
             let name = format!("w-{thread}");
@@ -394,7 +377,7 @@ mod tests {
         }
         let found = art.found(check);
         assert!(found[0].what.contains("gets only 0.6 of 2.0"), "{found:?}");
-        for part in ["up to 6 would be used", "what else runs"] {
+        for part in ["up to 6 would be used", "other load"] {
             assert!(found[0].remedy.contains(part), "{found:?}");
         }
     }
@@ -403,10 +386,10 @@ mod tests {
     fn one_that_does_not_is_starved_by_others() {
         let found = starved(6).found(check);
         assert!(found[0].what.contains("others have the rest"), "{found:?}");
-        assert!(found[0].remedy.contains("what else runs"), "{found:?}");
+        assert!(found[0].remedy.contains("other load"), "{found:?}");
     }
 
-    /// So much for processes, in each second in which threads are looked at.
+    /// CPU time of this process and of others, in each second with looks.
     fn with_machine(mut art: Art, own_ms: u64, others_ms: u64) -> Vec<Finding> {
         for second in 0..10 {
             art.machine(second, 2, own_ms, others_ms);
@@ -415,37 +398,40 @@ mod tests {
     }
 
     #[test]
-    fn others_that_use_the_processors_are_told_by_how_many() {
+    fn other_processes_are_reported_with_their_use() {
         let found = with_machine(starved(6), 600, 1_300);
         let what = &found[0].what;
         assert!(what.contains("other processes use 1.3 of 2.0"), "{what}");
-        assert!(found[0].remedy.starts_with("move away"), "{found:?}");
+        assert!(found[0].remedy.starts_with("move other load"), "{found:?}");
         let shown: Vec<_> = found[0].evidence.iter().map(|e| e.text.clone()).collect();
         let told = "of 2.0 processors this process used 0.6, others 1.3, and 0.1 were idle";
         assert!(shown.iter().any(|text| text.contains(told)), "{shown:?}");
     }
 
     #[test]
-    fn threads_that_come_together_are_told_from_others_that_use_the_processors() {
+    fn bursts_are_distinguished_from_other_load() {
         let found = with_machine(starved(6), 600, 100);
         let what = &found[0].what;
-        let part = "1.3 of 2.0 are idle: its threads want to run at the same moments";
+        let part = ", in bursts (average use 0.6 of 2.0 CPUs, 1.3 idle in the same seconds)";
         assert!(what.contains(part), "{what}");
         assert!(!found[0].remedy.contains("top"), "{found:?}");
         let found = with_machine(starved(6), 600, 500);
-        assert!(found[0].what.contains("and other processes"), "{found:?}");
+        assert!(
+            found[0].what.contains("together with other processes"),
+            "{found:?}"
+        );
         assert!(found[0].remedy.contains("top"), "{found:?}");
     }
 
     #[test]
     fn one_that_uses_all_while_its_threads_wait_starves_itself() {
         let found = with_machine(starved(6), 1_900, 50);
-        assert!(found[0].what.contains("it comes in waves"), "{found:?}");
+        assert!(found[0].what.contains("in bursts"), "{found:?}");
         assert!(found[0].remedy.contains("2 threads at once"), "{found:?}");
     }
 
     #[test]
-    fn a_hypervisor_that_has_the_processors_is_told() {
+    fn stolen_processors_are_reported() {
         let mut art = starved(6);
         for second in 0..10 {
             art.machine(second, 2, 600, 0);
@@ -478,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_follow_from_a_quota_are_not_told_again() {
+    fn waits_caused_by_a_quota_are_not_repeated() {
         assert_eq!(held_back(60, 90, 40), []);
         // More than can follow from it.
         let found = held_back(90, 60, 40);
@@ -517,10 +503,10 @@ mod tests {
     }
 
     #[test]
-    fn little_of_what_is_not_idle_is_no_starvation() {
+    fn small_share_of_busy_time_is_no_starvation() {
         assert_eq!(among_others(2, 8).found(check).len(), 1);
         assert_eq!(among_others(20, 8).found(check), []);
-        // Threads that cannot be told from busy ones hide no starvation of a small machine.
+        // Idle threads that look busy do not hide starvation on a small machine.
         let mut small = among_others(20, 1);
         small.look("w-2", "", "runnable", "app.Hot.loop", 300, 20);
         assert_eq!(small.found(check).len(), 1);

@@ -1,4 +1,4 @@
-//! Recordings that are too short or too thin to say much, or that lost too much of what there was.
+//! Recordings that are too short, have too few samples, or lost too many.
 
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
@@ -30,19 +30,17 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let all: Vec<&str> = reasons.iter().map(|(reason, _)| reason.as_str()).collect();
     Verdict::Found(vec![Finding {
         rule: "",
-        what: format!("the recording says little: {}", all.join("; ")),
+        what: format!("too little data: {}", all.join("; ")),
         share: Share::counted(1, 1, "the recording"),
         evidence: vec![Evidence {
-            text: "what else is found here has wide intervals, and what is not may be there"
-                .to_owned(),
+            text: "other findings have wide intervals, and some problems may be missing".to_owned(),
             view: View::default(),
             stack: Vec::new(),
         }],
         remedy: (*remedy).to_owned(),
         sure: Sure::High,
         because: "it is counted".to_owned(),
-        // First of all, so that the rest is read with it in mind.
-        // Before all that it casts doubt on.
+        // This finding comes first because it limits the confidence in all others.
         weight: f64::MAX,
     }])
 }
@@ -58,12 +56,12 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
     }
     let looks: u64 = facts.entries.iter().map(|entry| entry.weight.samples).sum();
     let samples = match (facts.endpoint, facts.cpu_total.samples) {
-        // What they measure is told by other rules.
+        // Other rules report what such recordings measure.
         (None, 0) => profile.total().samples,
         (_, samples) => samples,
     };
     let samples = samples.max(looks);
-    // What measures something else than time is not made better by more time.
+    // More time does not help a recording that measures something else.
     let is_of_time = samples > 0 || other_measures(facts).is_none();
     if samples < SAMPLES && is_of_time {
         let of = facts
@@ -74,7 +72,7 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
     }
     let failed = profile.failed().share(&profile.total());
     if failed > FAILED {
-        let text = format!("{} of its stacks are not whole", percent(failed));
+        let text = format!("{} of its stacks are incomplete", percent(failed));
         let remedy = "see docs/troubleshooting.md for the causes of failed stacks that \
                       report --text names";
         reasons.push((text, remedy));
@@ -92,7 +90,7 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
     reasons
 }
 
-/// What a recording measures besides time: objects, waits for locks, memory.
+/// Measures of a recording without time: objects, waits for locks, memory.
 fn other_measures(facts: &Facts<'_>) -> Option<String> {
     let profile = facts.profile;
     let counts = [
@@ -111,8 +109,7 @@ fn other_measures(facts: &Facts<'_>) -> Option<String> {
     (!all.is_empty()).then(|| some_of(&all))
 }
 
-/// How much was lost, if that is much: of the time, or, where nobody knows of how long those that
-/// were lost would have been, of the samples.
+/// Share of lost samples, if it is high: by time, or by number if the lost time is unknown.
 fn lost(profile: &Profile) -> Option<String> {
     let losses = || profile.losses().iter();
     let time = losses().fold(0u64, |sum, loss| sum.saturating_add(loss.weight_ns));
@@ -139,7 +136,7 @@ mod tests {
     use dwell_profile::Loss;
 
     #[test]
-    fn few_samples_and_a_short_time_are_told() {
+    fn few_samples_and_short_time_are_reported() {
         let mut art = Art::default();
         art.builder.info.duration_ns = 1_000_000_000;
         art.cpu("w", "", "app.A.b", 20, 10);
@@ -152,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_what_can_be_done_where_it_was_recorded() {
+    fn thin_remedy_fits_the_recorder() {
         let mut art = Art::default();
         art.cpu("w", "", "app.A.b", 20, 10);
         assert!(art.found(check)[0].remedy.contains("(-d 60)"));
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_measures_something_else_is_not_thin() {
+    fn recording_of_other_measures_is_not_thin() {
         let mut art = Art::default();
         let held = ("profiler.Malloc".to_owned(), 3465);
         art.builder.info.held_events.push(held);
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told_by_its_time_or_else_by_its_number() {
+    fn losses_are_reported_by_time_or_by_number() {
         let lost = |samples, weight_ns| {
             let mut art = Art::default();
             art.cpu("w", "", "app.A.b", 200, 10);
@@ -216,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_that_failed_are_told() {
+    fn failed_stacks_are_reported() {
         let mut art = Art::default();
         art.cpu("w", "", "app.A.b", 200, 10).failed(50, 10);
         assert!(art.found(check)[0].what.contains("20 % of its stacks"));

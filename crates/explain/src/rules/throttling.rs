@@ -14,7 +14,7 @@ const PERIODS: u64 = 20;
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let Some(limit) = facts.profile.cpu_limit() else {
-        return Verdict::lacks("the recording does not tell the control group's limit");
+        return Verdict::lacks("the recording does not have the control group's limit");
     };
     let periods = Share::counted(
         limit.throttled,
@@ -28,7 +28,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let sums = Ready::of(facts);
     let held = (sums.throttled.samples > 0).then(|| Evidence {
         text: format!(
-            "{} of {}, {} in all, is of threads that were ready and held back",
+            "{} of {}, {} in all: runnable threads that the quota held back",
             percent(sums.throttled.share(&sums.busy)),
             sums.of,
             duration(sums.throttled.sum as f64)
@@ -40,7 +40,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         },
         stack: Vec::new(),
     });
-    // What it costs, where that is known.
+    // Cost, if it is known.
     let share = match held {
         Some(_) => Share::sampled(&sums.throttled, &sums.busy, sums.of),
         None => Share {
@@ -62,7 +62,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         rule: "",
         what: format!(
             "the CPU quota of {quota:.1} processors was used up in {in_periods} of its periods, \
-             and threads were held back {} in all",
+             and threads were throttled {} in all",
             duration(limit.throttled_ns as f64)
         ),
         weight,
@@ -77,8 +77,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
 fn remedy(platform: Platform, quota: f64) -> String {
     let below = match platform {
         Platform::Jvm => format!(
-            "keep the JVM below it: -XX:ActiveProcessorCount={:.0} so that pools and collectors \
-             do not start more threads than that",
+            "keep the JVM below it: with -XX:ActiveProcessorCount={:.0} pools and collectors \
+             start fewer threads",
             quota.ceil().max(1.0)
         ),
         Platform::Mono => "let the program run fewer threads at a time".to_owned(),
@@ -86,7 +86,7 @@ fn remedy(platform: Platform, quota: f64) -> String {
     format!("raise the quota (cpu.max, the container's CPU limit) or remove it, or {below}")
 }
 
-/// Whether this rule finds something; others do not tell then what follows from it.
+/// Whether this rule has a finding. Other rules then leave out its consequences.
 pub(super) fn speaks(facts: &Facts<'_>) -> bool {
     matches!(check(facts), Verdict::Found(found) if !found.is_empty())
 }
@@ -97,7 +97,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn a_quota_that_is_used_up_is_told() {
+    fn exhausted_quota_is_reported() {
         let mut art = Art::default();
         art.processors(8, 1500, 100, 40);
         let found = art.found(check);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cost_requests_is_told_where_it_is_known() {
+    fn throttling_reports_known_cost_for_requests() {
         let mut art = Art::default();
         art.look("w-1", "GET /h", "throttled", "app.Hot.loop", 75, 20);
         art.cpu("w-1", "GET /h", "app.Hot.loop", 50, 10);

@@ -1,5 +1,5 @@
-//! Threads that wait for what the JVM or the kernel does on their behalf: until a method is
-//! compiled, or until a page of memory is there.
+//! Threads that wait for the JVM or the kernel: until a method is compiled, or until a page is in
+//! memory.
 
 use super::no_wall;
 use crate::evidence::Facts;
@@ -18,7 +18,7 @@ const MOST: usize = 2;
 /// One of them, in words.
 struct Kind {
     cause: &'static str,
-    /// What the time is spent on.
+    /// Activity during the wait, as text.
     on: &'static str,
     remedy: fn(&str, Platform) -> String,
     sure: Sure,
@@ -27,20 +27,20 @@ struct Kind {
 
 const COMPILER: Kind = Kind {
     cause: "jit-wait",
-    on: "waiting until the JVM has compiled what it calls",
+    on: "waiting for the JVM to compile code that it calls",
     remedy: |_, _| {
-        "let the JVM compile beside the program, as it does by itself: without -Xbatch, -Xcomp, \
+        "let the JVM compile in the background, which is its default: without -Xbatch, -Xcomp, \
          -XX:-BackgroundCompilation and the like in -XX:CompileCommand; and do not load the same \
-         classes again and again"
+         classes repeatedly"
             .to_owned()
     },
     sure: Sure::High,
-    because: "its threads stood in the JVM's wait for a compilation",
+    because: "its threads were sampled in the JVM's wait for a compilation",
 };
 
 const PAGES: Kind = Kind {
     cause: "page-fault",
-    on: "waiting for pages of memory that were not there",
+    on: "waiting for pages that were not in memory",
     remedy: |place, platform| {
         let (load, lower) = match platform {
             Platform::Jvm => (
@@ -51,13 +51,13 @@ const PAGES: Kind = Kind {
         };
         format!(
             "if {} reads a mapped file:{load} read larger pieces of it; else the machine is short \
-             of memory: see whether it swaps, and {lower}give it more",
+             of memory: check whether it swaps, and {lower}give it more",
             short(place)
         )
     },
     sure: Sure::Medium,
-    because: "the kernel had stopped the threads outside of system calls; which memory it was is \
-              not seen",
+    because: "the kernel stopped the threads outside of system calls; the address of the memory \
+     is not recorded",
 };
 
 pub(crate) fn compiler(facts: &Facts<'_>) -> Verdict {
@@ -121,7 +121,7 @@ mod tests {
     use crate::art::Art;
 
     #[test]
-    fn a_request_that_waits_for_the_compiler_is_told() {
+    fn request_waiting_for_compiler_is_reported() {
         let mut art = Art::default();
         for (part, looks) in [("app.Rules.weight;app.Rules.sum", 5), ("app.Rules.sum", 8)] {
             art.look("w-1", "GET /r", "jit-wait", part, looks, 20);
@@ -133,13 +133,13 @@ mod tests {
         let what = &found[0].what;
         assert!(what.contains("most of it in app.Rules.sum"), "{what}");
         assert!(what.contains("GET /r spends"), "{what}");
-        assert!(what.contains("compiled what it calls"), "{what}");
+        assert!(what.contains("to compile code that it calls"), "{what}");
         assert!(what.contains("a request on average"), "{what}");
         assert_eq!(art.found(pages), []);
     }
 
     #[test]
-    fn page_faults_are_told_where_they_are_and_rare_ones_are_not() {
+    fn page_faults_are_reported_unless_rare() {
         for (looks, expected) in [(12, 1), (2, 0)] {
             let mut art = Art::default();
             art.look("w-1", "", "page-fault", "app.Archive.sum", looks, 20);

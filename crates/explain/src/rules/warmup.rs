@@ -15,9 +15,9 @@ const SURELY: f64 = 0.10;
 const SAMPLES: u64 = 20;
 /// Less of a processor than this delays nothing.
 const LEAST: f64 = 0.05;
-/// What a JVM does before it is so old is its start: every healthy one compiles and loads classes.
+/// Age up to which a JVM is starting. Every healthy JVM compiles and loads classes then.
 const START_NS: u64 = 10_000_000_000;
-/// So much after it is to be seen before anything is said.
+/// Least recorded time after the start for a finding.
 const LATER_NS: u64 = 5_000_000_000;
 /// A JVM that is younger than this warms up.
 const YOUNG_NS: u64 = 120_000_000_000;
@@ -44,7 +44,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// What was sampled in the recording from `from_ns` on.
+    /// Samples of the recording from `from_ns` on.
     fn of(facts: &Facts<'_>, from_ns: u64) -> Stretch {
         let profile = facts.profile;
         let info = profile.info();
@@ -84,7 +84,7 @@ impl Stretch {
         Share::sampled(&both, &self.all, of)
     }
 
-    /// Whether that is enough to be told.
+    /// Whether this is enough for a finding.
     fn is_much(&self, facts: &Facts<'_>, share: &Share) -> bool {
         let is_little = facts.has_cpu_time() && (share.ns as f64) < LEAST * self.span_ns as f64;
         !is_little && share.is_at_least(SHARE, SURELY, SAMPLES)
@@ -121,7 +121,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let share = later.share(facts.cpu_name());
     let end_ns = info.start_ns.saturating_add(info.duration_ns);
     if is_known && end_ns < started_ns.saturating_add(LATER_NS) {
-        // Only of what is seen something can be said, be it that more is to be seen.
+        // Only sampled time can be reported, even if there is more.
         let all = Stretch::of(facts, 0);
         return match all.is_much(facts, &all.share(facts.cpu_name())) {
             true => Verdict::Lacks(start_only(facts, &all)),
@@ -134,12 +134,11 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// A JVM that has hardly run does little else; that it would go on so is not known.
+/// A young JVM mostly compiles and loads classes. Whether that would continue is unknown.
 fn start_only(facts: &Facts<'_>, all: &Stretch) -> String {
     format!(
-        "the recording ends before the JVM has run for {}, and a JVM that starts compiles and \
-         loads classes ({} of {}): that is what a start costs; record longer to see \
-         whether it goes on",
+        "the recording ends before the JVM has run for {}, and a JVM compiles and loads classes \
+         at its start ({} of {}); record longer to see whether that continues",
         duration((START_NS + LATER_NS) as f64),
         all.in_words(),
         facts.cpu_name()
@@ -151,7 +150,7 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
     let age_ns = (info.jvm_start_ns > 0).then(|| info.start_ns.saturating_sub(info.jvm_start_ns));
     let is_young = age_ns.is_some_and(|age_ns| age_ns < YOUNG_NS);
     let age = match age_ns {
-        Some(ns) if ns < START_NS => format!("; its first {} left out", duration(START_NS as f64)),
+        Some(ns) if ns < START_NS => format!("; start-up ({}) excluded", duration(START_NS as f64)),
         Some(ns) => format!(
             "; the JVM had run for {} when the recording began",
             duration(ns as f64)
@@ -161,7 +160,7 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{} of {} is the JVM's: {}{age}",
+            "{} of {} is spent by the JVM itself: {}{age}",
             percent(share.value),
             facts.cpu_name(),
             later.in_words()
@@ -183,13 +182,14 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
         },
         because: match (age_ns.is_none(), is_young) {
             (true, _) => "the cost is certain; the JVM's age is not in the recording".to_owned(),
-            (_, true) => "the JVM is young, and this went on after its start".to_owned(),
-            (..) => "the cost is certain; why an old JVM compiles so much is not seen".to_owned(),
+            (_, true) => "the JVM is young, and this continued after its start".to_owned(),
+            (..) => "the cost is certain; the reason why an old JVM compiles so much is unknown"
+                .to_owned(),
         },
     }
 }
 
-/// What the JVM counted of its compilers; empty if it did not.
+/// The JVM's counters of its compilers; empty without them.
 fn counted(facts: &Facts<'_>) -> String {
     let told = facts.profile.compilers();
     let sum = |of: fn(&Compilers) -> u64| told.iter().map(of).fold(0u64, u64::saturating_add);
@@ -212,12 +212,12 @@ fn counted(facts: &Facts<'_>) -> String {
 }
 
 fn remedy(is_unknown: bool, is_young: bool) -> String {
-    let start = "if the start is what matters: class data sharing (-XX:ArchiveClassesAtExit, \
-                 -XX:SharedArchiveFile) or an AOT cache (-XX:AOTCache, JDK 24 and later), and \
-                 more processors; else record later, when it is warm";
-    let later = "see what is compiled again (-Xlog:jit*=debug, -XX:+PrintCompilation) and whether \
-                 the code cache is full (jcmd PID Compiler.codecache; -XX:ReservedCodeCacheSize), \
-                 and which classes are still generated";
+    let start = "for a faster start: class data sharing (-XX:ArchiveClassesAtExit, \
+     -XX:SharedArchiveFile) or an AOT cache (-XX:AOTCache, JDK 24 and later), and more \
+     processors; else record later, after warm-up";
+    let later = "check which methods are compiled again (-Xlog:jit*=debug, \
+     -XX:+PrintCompilation), whether the code cache is full (jcmd PID Compiler.codecache; \
+     -XX:ReservedCodeCacheSize), and which classes are still generated";
     match (is_unknown, is_young) {
         (true, _) => format!("after a start: {start}; later: {later}"),
         (_, true) => start.to_owned(),
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// A healthy program that runs for some seconds does little else than start.
+    /// A healthy program that runs for a few seconds mostly starts.
     #[test]
     fn a_start_is_no_finding() {
         for duration_s in [4, 14] {
@@ -255,13 +255,13 @@ mod tests {
             assert!(lacks.contains("compiling 50 %"), "{lacks}");
             assert!(lacks.contains("record longer"), "{lacks}");
         }
-        // An old one that is recorded as shortly does not start.
+        // An old JVM in an equally short recording does not start.
         let mut art = Art::lasting(4);
         art.age(5000);
         art.native("C2 CompilerThre", 100, 10);
         art.cpu("main", "", "app.Main.run", 100, 10);
         assert!(art.found(check)[0].remedy.contains("code cache"));
-        // One without much of either has nothing to be told.
+        // A JVM with little of both has no finding.
         let mut art = Art::lasting(4);
         art.age(0);
         art.cpu("main", "", "app.Main.run", 100, 10);
@@ -270,7 +270,7 @@ mod tests {
 
     /// Compilers that are at work in the first seconds only, and ones that go on.
     #[test]
-    fn what_goes_on_after_the_start_is_a_finding_and_what_ends_is_none() {
+    fn compiling_after_start_is_a_finding_unless_it_ends() {
         for (busy_s, expected) in [(8, 0), (30, 1)] {
             let mut art = Art::lasting(30);
             art.age(0);
@@ -280,13 +280,13 @@ mod tests {
             assert_eq!(found.len(), expected, "{found:?}");
             let is_told = found
                 .iter()
-                .all(|it| it.what.contains("its first 10.0 s left out"));
+                .all(|it| it.what.contains("start-up (10.0 s) excluded"));
             assert!(is_told, "{found:?}");
         }
     }
 
     #[test]
-    fn what_the_jvm_counted_is_told() {
+    fn jvm_compilation_counters_are_reported() {
         let mut art = Art::default();
         art.native("C2 CompilerThre", 80, 10);
         art.cpu("main", "", "app.Main.run", 120, 10);

@@ -1,5 +1,5 @@
-//! Lock contention in recordings without wall time: of monitors, by the waits that the JVM has
-//! told, and where their owners were when these began.
+//! Lock contention in recordings without wall time: waits for monitors that the JVM reported, and
+//! the places of their owners when the waits began.
 
 use crate::evidence::Facts;
 use crate::exact_waits;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SHARE: f64 = 0.05;
 /// Waits below which a lock is chance.
 const WAITS: u64 = 8;
-/// Where the owner was less often than this is not told as where it was.
+/// Least part of the owners' time for a place to be named.
 const PLACE: f64 = 0.3;
 /// Findings at most.
 const MOST: usize = 4;
@@ -26,7 +26,7 @@ struct Blocked {
     groups: BTreeMap<String, u64>,
 }
 
-/// Where owners were, by their groups, the methods and what these call.
+/// Places of owners: by group, method and callee.
 #[derive(Default)]
 pub(super) struct Places {
     sums: BTreeMap<(String, String), (u64, NodeId)>,
@@ -97,13 +97,13 @@ fn finding(
         evidence,
         remedy: match places.method() {
             Some(method) => format!(
-                "shorten what {} does while it has the monitor, or give each part of the data a \
-                 lock of its own",
+                "shorten the work of {} under the monitor, or give each part of the data a lock \
+                 of its own",
                 short(method)
             ),
             None => format!(
-                "look at what runs inside the lock that {} takes; make that shorter, or give each \
-                 part of the data a lock of its own",
+                "shorten the code inside the lock that {} takes, or give each part of the data a \
+                 lock of its own",
                 short(place)
             ),
         },
@@ -112,8 +112,9 @@ fn finding(
             false => Sure::Medium,
         },
         because: match is_known {
-            true => "the JVM tells who waits for what, and who has it".to_owned(),
-            false => "the wait is certain; what its owner did just then was not seen".to_owned(),
+            true => "the JVM reports waiting threads and their monitors' holders".to_owned(),
+            false => "the wait is certain; the holder's activity was not sampled at that moment"
+                .to_owned(),
         },
     })
 }
@@ -148,7 +149,7 @@ impl Places {
     pub(super) fn most(&self) -> Option<String> {
         let ((group, place), ..) = self.largest()?;
         Some(match group.is_empty() {
-            true => format!("its owner is in {place}"),
+            true => format!("its holder is in {place}"),
             false => format!("{group} holds it and is in {place}"),
         })
     }
@@ -158,13 +159,13 @@ impl Places {
         self.largest().map(|((_, place), ..)| place.as_str())
     }
 
-    /// What shows it.
+    /// Evidence for the place.
     pub(super) fn evidence(&self, facts: &Facts<'_>) -> Option<Evidence> {
         let ((group, _), ns, node) = self.largest()?;
         Some(Evidence {
             text: format!(
-                "{} that asked where the owner was when they began, which stand for {} of waits: \
-                 for {} of that it was here",
+                "{} recorded the holder's place at their begin and stand for {} of waits; in {} \
+                 of that it was here",
                 plural(self.asked.samples, "wait"),
                 crate::numbers::duration(self.asked.sum as f64),
                 percent(ns as f64 / self.asked.sum.max(1) as f64),
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_owner_was_seen_the_wait_is_told() {
+    fn unknown_owner_still_reports_the_wait() {
         let mut art = Art::default();
         for _ in 0..8 {
             art.waited("w-1", "app.Ledger.book", "app.Ledger", "o-2", (900, 900));

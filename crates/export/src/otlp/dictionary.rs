@@ -1,5 +1,5 @@
-//! The dictionary of OTLP profiles: what samples refer to by its place in a table. The first place
-//! of each table stands for nothing.
+//! The dictionary of OTLP profiles: tables whose entries samples refer to by index. The first entry
+//! of each table is empty.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ enum Datum<'p> {
     Number(i64),
 }
 
-/// A dictionary that still grows.
+/// A dictionary under construction.
 pub struct Dictionary<'p> {
     profile: &'p Profile,
     tables: ProfilesDictionary,
     texts: HashMap<String, i32>,
-    /// Places by those in the profile.
+    /// Indexes by those in the profile.
     stacks: HashMap<NodeId, i32>,
     locations: HashMap<FrameId, i32>,
     functions: HashMap<MethodId, i32>,
@@ -36,13 +36,13 @@ pub struct Dictionary<'p> {
     attributes: HashMap<(Cow<'p, str>, Datum<'p>), i32>,
 }
 
-/// The place of the next one in a table.
+/// Index of the next entry of a table.
 fn next<T>(table: &[T]) -> i32 {
     i32::try_from(table.len()).unwrap_or(i32::MAX)
 }
 
 impl<'p> Dictionary<'p> {
-    /// One that has nothing.
+    /// An empty dictionary.
     pub fn new(profile: &'p Profile) -> Dictionary<'p> {
         Dictionary {
             profile,
@@ -65,7 +65,7 @@ impl<'p> Dictionary<'p> {
         }
     }
 
-    /// The dictionary as it is written.
+    /// The finished dictionary.
     pub fn finish(self) -> ProfilesDictionary {
         self.tables
     }
@@ -78,7 +78,7 @@ impl<'p> Dictionary<'p> {
         }
     }
 
-    /// The place of a stack.
+    /// The index of a stack.
     pub fn stack(&mut self, node: NodeId) -> i32 {
         if let Some(known) = self.stacks.get(&node) {
             return *known;
@@ -96,7 +96,7 @@ impl<'p> Dictionary<'p> {
         place
     }
 
-    /// A location for samples without a stack. It is asked for once.
+    /// A location for samples without a stack. It is requested once.
     fn no_stack(&mut self) -> i32 {
         let name = self.text(NO_STACK);
         let function_index = self.add_function(name, name);
@@ -188,7 +188,7 @@ impl<'p> Dictionary<'p> {
         place
     }
 
-    /// The place of a request's link; 0: there is none.
+    /// The index of a request's link; 0: no link.
     pub fn link(&mut self, key: &Key<'p>) -> i32 {
         let facts = Facts::of(self.profile, key);
         let ids = (facts.trace_id, facts.span_id);
@@ -206,7 +206,7 @@ impl<'p> Dictionary<'p> {
         known
     }
 
-    /// The places of a sample's attributes. A key is there once.
+    /// The indexes of a sample's attributes, with each key at most once.
     pub fn attributes(&mut self, key: &Key<'p>) -> Vec<i32> {
         let facts = Facts::of(self.profile, key);
         let mut all = vec![
@@ -260,7 +260,7 @@ impl<'p> Dictionary<'p> {
         place
     }
 
-    /// The place of a text.
+    /// The index of a text.
     fn text(&mut self, text: &str) -> i32 {
         let text = plain(text);
         if let Some(known) = self.texts.get(&text) {

@@ -22,10 +22,10 @@ use crate::Program;
 use crate::typed_values::{Amount, Column, Key, Rounded, each};
 use dictionary::Dictionary;
 
-/// The values of one type by what they belong to, each with its time.
+/// The values of one type by key, each with its time.
 type Series<'p> = HashMap<Key<'p>, Vec<(u64, Amount)>, Seeds>;
 
-/// How OTLP is encoded.
+/// An encoding of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Protobuf.
@@ -34,7 +34,7 @@ pub enum Encoding {
     Json,
 }
 
-/// Writes a profile as OTLP, and says how many samples it has.
+/// Writes a profile as OTLP. Returns its number of samples.
 ///
 /// # Errors
 ///
@@ -53,10 +53,10 @@ pub fn otlp(
     Ok(count)
 }
 
-/// All that is written, and how many samples it has.
+/// The whole message, and its number of samples.
 fn data(profile: &Profile, program: &Program) -> (message::ProfilesData, usize) {
     let columns = Column::of(profile);
-    // Numbers of samples are what the times of the other one are counted by.
+    // The other type has the times of the same samples, so numbers of samples are left out.
     let has_time = columns.contains(&Column::Measured);
     let columns = columns.into_iter();
     let columns = columns.filter(|column| *column != Column::Samples || !has_time);
@@ -91,7 +91,7 @@ fn data(profile: &Profile, program: &Program) -> (message::ProfilesData, usize) 
     (data, count)
 }
 
-/// The samples of one type, in an order that is the same each time.
+/// The samples of one type, in a deterministic order.
 fn samples<'p>(
     profile: &'p Profile,
     column: Column,
@@ -133,7 +133,7 @@ fn one(
     let info = profile.info();
     let (name, unit) = column.words(&info.measured);
     let sample_type = dictionary.value_type(name, unit);
-    // Objects and waits are not chosen at equal distances.
+    // Objects and waits are not sampled at equal distances.
     let has_period = matches!(column, Column::Samples | Column::Measured);
     let is_cpu = info.measured == Measured::CpuTime && profile.unit() == Unit::Nanoseconds;
     message::Profile {
@@ -153,7 +153,7 @@ fn one(
 /// The attributes of the process.
 fn attributes(profile: &Profile, program: &Program) -> Vec<KeyValue> {
     let (info, given) = (profile.info(), &program.resource);
-    // OpenTelemetry's name of one that has none.
+    // OpenTelemetry's name for an unknown service.
     let service = match program.name.as_str() {
         "" => "unknown_service:java",
         name => name,

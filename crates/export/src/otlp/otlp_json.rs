@@ -1,6 +1,6 @@
-//! OTLP profiles as JSON, by protobuf's rules for it and OTLP's own: names in camel case, numbers
-//! of 64 bits as texts, ids in hexadecimal digits. Written piece by piece: as a whole it would need
-//! many times the memory of the messages.
+//! OTLP profiles as JSON, by protobuf's rules and OTLP's own: names in camel case, numbers of 64
+//! bits as texts, ids in hexadecimal digits. Written piece by piece, because a whole document would
+//! need many times the memory of the messages.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development as message;
 use serde_json::{Value, json};
 
-/// Writes all of it.
+/// Writes the whole message.
 pub fn write(data: &message::ProfilesData, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"resourceProfiles\":")?;
     list(&data.resource_profiles, out, resource)?;
@@ -145,7 +145,7 @@ fn attribute(it: &KeyValue) -> Value {
     json!({ "key": it.key, "value": any(it.value.as_ref()) })
 }
 
-/// A value of the kinds that are written: texts and numbers.
+/// A value of one of the written kinds: text and number.
 fn any(value: Option<&AnyValue>) -> Value {
     match value.and_then(|it| it.value.as_ref()) {
         Some(Any::StringValue(text)) => json!({ "stringValue": text }),

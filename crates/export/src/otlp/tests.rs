@@ -1,8 +1,8 @@
-//! Tests of OTLP: what is written is decoded, and has the sums and names of the profile.
+//! Tests of OTLP: decoded exports have the sums and names of the profile.
 
 use super::*;
-use crate::whole_profile::{drawn, whole};
-use dwell_profile::{Builder, FrameKind, Sample as Ran, text_art};
+use crate::whole_profile::{drawn, hostile, whole};
+use dwell_profile::text_art;
 use proptest::prelude::*;
 
 fn read(profile: &Profile, resource: &[(&str, &str)]) -> message::ProfilesData {
@@ -138,7 +138,7 @@ fn waits_have_their_request_cause_and_owner() {
 }
 
 #[test]
-fn dictionary_begins_with_nothing_and_has_nothing_twice() {
+fn dictionary_begins_empty_and_has_no_duplicates() {
     fn is_unique<T: PartialEq + Default>(table: &[T]) -> bool {
         let twice = |place: usize| table[..place].contains(&table[place]);
         table[0] == T::default() && !(1..table.len()).any(twice)
@@ -152,7 +152,7 @@ fn dictionary_begins_with_nothing_and_has_nothing_twice() {
 }
 
 #[test]
-fn resource_is_the_process_and_what_is_given() {
+fn resource_has_the_process_and_given_attributes() {
     let mut builder = text_art::builder("a.A.x");
     builder.info.java_arguments = "/opt/app.jar --password=[redacted]".to_owned();
     builder.info.pid = 7;
@@ -182,26 +182,12 @@ fn resource_is_the_process_and_what_is_given() {
 }
 
 #[test]
-fn names_cannot_act_in_a_reader() {
-    let mut builder = Builder::default();
-    let thread = builder.thread("t\u{1b}[31m", 1, 1, false);
-    let method = builder.method("a\u{202e}b", "c\0d", "()V");
-    let frame = builder.frame(method, 0, FrameKind::C2);
-    let node = builder.stack([frame]);
-    builder.sample(Ran {
-        time_ns: 5,
-        thread,
-        node,
-        weight: 1,
-        count: 1,
-        failure: None,
-        context: None,
-    });
-    let data = read(&builder.finish(), &[("a\n", "b\u{1b}")]);
+fn otlp_names_have_no_control_characters() {
+    let data = read(&hostile(), &[("a\n", "b\u{1b}")]);
     let sample = &found(&data, "cpu").samples[0];
     assert_eq!(stack(&data, sample), ["a\u{fffd}b.c\u{fffd}d"]);
     let facts = facts(&data, &sample.attribute_indices);
-    assert_eq!(facts[0], "thread.name=t\u{fffd}[31m");
+    assert_eq!(facts[0], "thread.name=t\u{fffd}[31m\u{fffd}");
     let resource = data.resource_profiles[0].resource.as_ref().unwrap();
     let given = resource.attributes.last().unwrap();
     assert_eq!(
@@ -237,7 +223,7 @@ fn json_has_ids_in_digits_and_long_numbers_as_texts() {
 }
 
 proptest! {
-    /// However samples fall on stacks and threads, no time is lost or counted twice.
+    /// Each distribution of samples over stacks and threads keeps the total time.
     #[test]
     fn sums_are_exact(samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200)) {
         let profile = drawn(&samples);

@@ -1,7 +1,7 @@
-//! The messages of pprof's `profile.proto` that are written, with the names and numbers that the
-//! format gives them. Texts are places in the string table, and ids begin with 1.
+//! Messages of pprof's `profile.proto`, with the names and numbers of the format. Texts are indexes
+//! into the string table, and ids begin with 1.
 
-/// A profile, or a part of one: repeated fields of messages in a row add up, so a profile is
+/// A profile, or a part of one. Repeated fields of consecutive messages add up, so a profile is
 /// written part by part.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Profile {
@@ -31,7 +31,7 @@ pub struct Profile {
     pub default_sample_type: i64,
 }
 
-/// What a value counts.
+/// Type and unit of a value.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct ValueType {
     #[prost(int64, tag = "1")]
@@ -62,7 +62,7 @@ pub struct Label {
     pub num: i64,
 }
 
-/// A library, or what else code is from.
+/// A library, or another origin of code.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Mapping {
     #[prost(uint64, tag = "1")]

@@ -1,7 +1,7 @@
 //! pprof: a gzipped `profile.proto` with a value of each type for each stack and its labels.
 //!
 //! Samples with the same stack, thread, request, cause, detail and owner are one. So all sums are
-//! exact, and only times are left out, for which pprof has no place.
+//! exact. Only times are left out, because pprof has no field for them.
 
 mod message;
 mod sums;
@@ -22,9 +22,9 @@ use crate::sample_facts::{Facts, library};
 use crate::typed_values::{Amount, Column, Key, Rounded};
 use crate::{NO_STACK, Program};
 
-/// Samples of a part: as many as are kept in memory until they are written.
+/// Samples of a part, which is kept in memory until it is written.
 const PART_SAMPLES: usize = 4096;
-/// The keys of our labels. Another label of such a name gets a prefix.
+/// The keys of our labels. Another label with such a name gets a prefix.
 const KEYS: [&str; 8] = [
     "thread",
     "thread_id",
@@ -36,7 +36,7 @@ const KEYS: [&str; 8] = [
     "owner",
 ];
 
-/// Writes a profile as pprof reads it, and says how many samples it has.
+/// Writes a profile for pprof. Returns its number of samples.
 ///
 /// # Errors
 ///
@@ -58,14 +58,14 @@ pub fn pprof(profile: &Profile, program: &Program, out: &mut impl Write) -> io::
     Ok(count)
 }
 
-/// The file that is written.
+/// The output.
 struct File<'p, W: Write> {
     profile: &'p Profile,
     out: GzEncoder<W>,
-    /// What is not written yet.
+    /// The part that is not written yet.
     part: message::Profile,
     texts: HashMap<String, i64>,
-    /// The ids of what is in the file, by their places in the profile; 0: it is not.
+    /// The ids of written entries, by their indexes in the profile; 0: not written.
     locations: Vec<u64>,
     functions: Vec<u64>,
     mappings: HashMap<i64, u64>,
@@ -91,12 +91,12 @@ impl<'p, W: Write> File<'p, W> {
         }
     }
 
-    /// All but samples, and what they refer to.
+    /// Writes everything except samples and their entries.
     fn head(&mut self, program: &str) {
-        // The format says that this is the first one.
+        // The format requires this text as the first one.
         self.text("");
         let (profile, info) = (self.profile, self.profile.info());
-        // The first mapping is what tools show as the program.
+        // Tools show the first mapping as the program.
         self.mapping(match program {
             "" => &info.jvm_name,
             name => name,
@@ -133,7 +133,7 @@ impl<'p, W: Write> File<'p, W> {
         }
     }
 
-    /// Adds a sample, unless all of its values are 0, and says whether it did.
+    /// Adds a sample, and returns whether it did. A sample without any values is left out.
     fn sample(
         &mut self,
         key: &Key<'_>,
@@ -232,7 +232,7 @@ impl<'p, W: Write> File<'p, W> {
         self.last_location
     }
 
-    /// Tools do not look for symbols of a mapping that says it has them.
+    /// For a mapping with this flag, tools do not search for symbols.
     fn mapping(&mut self, filename: &str) -> u64 {
         let filename = self.text(filename);
         let next = self.mappings.len() as u64 + 1;
@@ -288,7 +288,7 @@ impl<'p, W: Write> File<'p, W> {
         });
     }
 
-    /// The place of a text in the string table.
+    /// The index of a text in the string table.
     fn text(&mut self, text: &str) -> i64 {
         if let Some(known) = self.texts.get(text) {
             return *known;
@@ -305,7 +305,7 @@ impl<'p, W: Write> File<'p, W> {
     }
 }
 
-/// What a reader should know before they trust the numbers.
+/// Facts that a reader needs to judge the numbers.
 fn comments(profile: &Profile) -> Vec<String> {
     let info = profile.info();
     let mut comments = vec![format!("dwell {}", env!("CARGO_PKG_VERSION"))];

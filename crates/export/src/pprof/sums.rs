@@ -1,4 +1,4 @@
-//! Sums of all values by stack and labels: what a sample of pprof is.
+//! Sums of all values by stack and labels, which are the samples of pprof.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::typed_values::{Amount, Column, Key, each};
 /// The sum of each type of value.
 pub type Sums = [Amount; Column::COUNT];
 
-/// All samples with their sums, in an order that is the same each time.
+/// All samples with their sums, in a deterministic order.
 pub fn sums(profile: &Profile) -> Vec<(Key<'_>, Sums)> {
     let nothing = [Amount::Whole(0); Column::COUNT];
     let mut sums: HashMap<Key<'_>, Sums, Seeds> = HashMap::default();

@@ -1,13 +1,13 @@
-//! Tests of pprof: what is written is decoded, and has the sums and names of the profile.
+//! Tests of pprof: decoded exports have the sums and names of the profile.
 
 use super::*;
-use crate::whole_profile::{drawn, whole};
-use dwell_profile::{Builder, FrameKind, Loss, Sample as Ran, WallFilter, text_art};
+use crate::whole_profile::{drawn, hostile, whole};
+use dwell_profile::{Builder, Loss, Sample as Ran, WallFilter, text_art};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use std::io::Read;
 
-/// What is written, read back: its texts in the places of their numbers.
+/// A decoded export, with texts in place of their indexes.
 struct Decoded(message::Profile);
 
 fn read(profile: &Profile) -> Decoded {
@@ -45,7 +45,7 @@ impl Decoded {
         self.0.sample.iter().map(|sample| sample.value[place]).sum()
     }
 
-    /// The functions of a sample, the innermost first.
+    /// The functions of a sample, innermost first.
     fn stack(&self, sample: &Sample) -> Vec<&str> {
         let names = sample.location_id.iter().map(|id| {
             let location = self.0.location.iter().find(|it| it.id == *id).unwrap();
@@ -172,7 +172,7 @@ fn samples_without_a_stack_are_visible() {
 }
 
 #[test]
-fn comments_name_the_program_and_what_was_lost() {
+fn comments_name_the_program_and_lost_samples() {
     let mut builder = text_art::builder("a.A.x");
     builder.info.java_arguments = "app.jar --password=[redacted]".to_owned();
     builder.losses.push(Loss {
@@ -194,29 +194,15 @@ fn comments_name_the_program_and_what_was_lost() {
 }
 
 #[test]
-fn names_cannot_act_in_a_reader() {
-    let mut builder = Builder::default();
-    let thread = builder.thread("t\u{1b}[31m\n", 1, 1, false);
-    let method = builder.method("a\u{202e}b", "c\0d", "()V\r");
-    let frame = builder.frame(method, 0, FrameKind::C2);
-    let node = builder.stack([frame]);
-    builder.sample(Ran {
-        time_ns: 0,
-        thread,
-        node,
-        weight: 1,
-        count: 1,
-        failure: None,
-        context: None,
-    });
-    let read = read(&builder.finish());
+fn pprof_names_have_no_control_characters() {
+    let read = read(&hostile());
     let sample = &read.0.sample[0];
     assert_eq!(read.stack(sample), ["a\u{fffd}b.c\u{fffd}d"]);
     assert_eq!(read.labels(sample)[0], "thread=t\u{fffd}[31m\u{fffd}");
 }
 
 proptest! {
-    /// However samples fall on stacks and threads, no time is lost or counted twice.
+    /// Each distribution of samples over stacks and threads keeps the total time.
     #[test]
     fn sums_are_exact(samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200)) {
         let profile = drawn(&samples);

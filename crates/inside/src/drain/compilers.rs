@@ -1,5 +1,5 @@
-//! What the JVM's compilers did, by the second: the JVM's own counters, read in its memory. Nothing
-//! is asked of the JVM for it, and nothing is told where it keeps no counters (`-XX:-UsePerfData`).
+//! CPU time and results of the JVM's compilers, once a second: the JVM's own counters, read in its
+//! memory without a call. Reports nothing if the JVM has no counters (`-XX:-UsePerfData`).
 
 use dwell_jfr::writer::Event;
 use dwell_recorder::sys::process;
@@ -15,16 +15,16 @@ struct Sums {
     invalidated: u64,
 }
 
-/// The account.
+/// Reads the counters and reports their growth.
 pub struct Compilers {
-    /// Where the counters are; `None`: there are none.
+    /// Addresses of the counters; `None`: the JVM has no counters.
     places: Option<[u64; 4]>,
     before: Sums,
     told_ns: u64,
 }
 
 impl Compilers {
-    /// From now on.
+    /// Begins now.
     #[must_use]
     pub fn new<M: Memory>(memory: &M, layout: &Layout) -> Compilers {
         let names = [
@@ -47,8 +47,8 @@ impl Compilers {
         }
     }
 
-    /// What they did since it was told last, if anything.
-    pub fn told(&mut self, memory: &impl Memory) -> Option<Event<'static>> {
+    /// The growth since the last report, if there is any.
+    pub fn growth(&mut self, memory: &impl Memory) -> Option<Event<'static>> {
         let now = read(memory, self.places?);
         let now_ns = process::monotonic_ns();
         let (before, since_ns) = (self.before, self.told_ns);
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_since_is_told_and_nothing_if_nothing_came() {
+    fn compilers_report_growth_only() {
         let mut compilers = Compilers {
             places: Some([0, 8, 16, 24]),
             before: Sums::default(),
             told_ns: process::monotonic_ns(),
         };
-        let mut told = |values: [u64; 4]| match compilers.told(&Counters(values)) {
+        let mut told = |values: [u64; 4]| match compilers.growth(&Counters(values)) {
             Some(Event::Compilers {
                 compilations,
                 compiling_ns,
@@ -120,6 +120,6 @@ mod tests {
         assert_eq!(told([5, 700, 1, 0]), None);
         assert_eq!(told([9, 1000, 1, 2]), Some([4, 300, 0, 2]));
         compilers.places = None;
-        assert!(compilers.told(&Counters([1; 4])).is_none());
+        assert!(compilers.growth(&Counters([1; 4])).is_none());
     }
 }

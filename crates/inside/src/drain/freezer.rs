@@ -10,9 +10,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Files per outcome at most.
+/// Maximum number of files for each outcome.
 const FILES_MAX: u32 = 50;
-/// Read around pc and above sp besides what the walk reads, for whoever looks into the file.
+/// Bytes kept around pc and above sp beyond those that the walk reads, for readers of the file.
 const CODE_AROUND: u64 = 64;
 const STACK_ABOVE: u64 = 1024;
 
@@ -26,10 +26,10 @@ pub struct Freezer {
 }
 
 impl Freezer {
-    /// A freezer as asked for; without a folder it does nothing.
+    /// A freezer with the recording's options. Without a folder it does nothing.
     #[must_use]
     pub fn new(options: &Options) -> Freezer {
-        // It is there: a recording does not begin without it.
+        // The folder exists: without it the recording would not have begun.
         let dir = options.freeze.clone().map(PathBuf::from);
         let (every, depth) = (options.freeze_every, options.depth);
         Freezer {
@@ -41,7 +41,7 @@ impl Freezer {
         }
     }
 
-    /// Repeats the walk and writes it, if it is one of those wanted.
+    /// Repeats the walk and writes it, if its kind was requested.
     pub fn offer<M: Memory, N: NativeCode>(
         &mut self,
         walker: &Walker<'_, M, N>,
@@ -70,9 +70,9 @@ impl Freezer {
     }
 }
 
-/// Writes a file anew, for its owner only: it holds pieces of the program's memory.
+/// Replaces a file. Only its owner may read it, because it holds pieces of the program's memory.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    // Removed, as a link of this name is not to be followed.
+    // Removed first, so that a link of this name is not followed.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

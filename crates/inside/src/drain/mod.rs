@@ -1,5 +1,5 @@
-//! What the drainer asks of the JVM: stacks walked from their copies, methods named, counters read.
-//! All of it is read in the JVM's memory, fault-tolerantly; nothing of the JVM is called.
+//! The drainer's part for a JVM: it walks copies of stacks, names methods and reads counters. It
+//! reads all of this in the JVM's memory, fault-tolerantly, and never calls the JVM.
 
 pub mod compilers;
 pub mod freezer;
@@ -27,7 +27,7 @@ use dwell_walker::{Frame, Memory, ThreadContext, Walk, Walker};
 use freezer::Freezer;
 use moment::Moment;
 
-/// Return addresses remembered.
+/// Return addresses in the cache.
 const CACHE_ENTRIES: usize = 4096;
 
 /// Walks and names for one recording.
@@ -35,7 +35,7 @@ pub struct JavaWalks {
     jvm: &'static HotSpot,
     live: Live,
     methods: Methods,
-    /// What return addresses stood for.
+    /// Cached meanings of return addresses.
     cache: Box<[CacheSlot]>,
     /// Stacks that were walked since the last safepoint.
     splice: Splice,
@@ -47,7 +47,7 @@ pub struct JavaWalks {
     experiment: Option<experiments::Experiment>,
     #[cfg(feature = "experiments")]
     comparison: experiments::Comparison,
-    /// Since when walks in handlers know the libraries and structures that walks of copies know.
+    /// Time since which walks in handlers use the same libraries and structures as walks of copies.
     #[cfg(feature = "experiments")]
     published_ns: std::cell::Cell<u64>,
 }
@@ -146,7 +146,7 @@ impl Walks<HotSpot> for JavaWalks {
     }
 
     fn account(&mut self, tell: &mut dyn FnMut(&Event<'_>)) {
-        if let Some(compiled) = self.compilers.told(&self.live) {
+        if let Some(compiled) = self.compilers.growth(&self.live) {
             tell(&compiled);
         }
     }
@@ -180,7 +180,7 @@ impl JavaWalks {
             None if is_java => walker.walk_java(&context, frames),
             None => walker.walk(registers, &context, frames),
         };
-        // A walk is kept with the registers that it began with.
+        // A frozen walk includes its first registers.
         if !is_java {
             self.freezer.offer(&walker, registers, &context, &walk);
         }
@@ -188,7 +188,7 @@ impl JavaWalks {
     }
 }
 
-/// The copy of a stack, if it is whole and the frames are all there.
+/// The copy of a stack, if it is complete and has no continuation.
 fn stack_of<'a>(slot: &Slot<'a>, context: &ThreadContext) -> Option<Stack<'a>> {
     let (header, bytes) = (slot.header(), slot.stack());
     let is_whole = !bytes.is_empty() && !context.cut && context.cont_entry == 0;

@@ -1,20 +1,20 @@
-//! Whether what was walked and named before still holds.
+//! Decides whether earlier walks and names are still valid.
 //!
-//! Code and methods that were on a stack at a moment are alive then. The JVM can free them only
-//! after it has found that they no longer are, and it finds that at a safepoint: at the end of
-//! marking with every collector, also those that unload classes and code while threads run
+//! Code and methods on a stack are alive at that moment. The JVM can free them only after it has
+//! found them dead, and it finds that at a safepoint: at the end of marking. This is true for all
+//! collectors, also for those that unload classes and code while threads run
 //! (src/hotspot/share/gc/z/zGeneration.cpp, gc/shenandoah/shenandoahConcurrentGC.cpp,
-//! gc/g1/g1ConcurrentMark.cpp); a redefinition is a safepoint's operation, too. So two samples of a
-//! thread without a safepoint between them, with the same bytes on their stacks, have the same
-//! frames there, with the same names.
+//! gc/g1/g1ConcurrentMark.cpp). A redefinition of classes is also an operation at a safepoint. So
+//! two samples of a thread with the same stack bytes have the same frames with the same names, if
+//! there was no safepoint between them.
 
 use dwell_walker::Memory;
 use dwell_walker::hotspot::{Layout, perfdata};
 
-/// The JVM's count of safepoints, as each drain finds it.
+/// The JVM's count of safepoints, read once in each drain.
 #[derive(Debug, Default)]
 pub struct Moment {
-    /// Where the JVM counts them; `None` if it does not (`-XX:-UsePerfData`).
+    /// Address of the count; `None` if the JVM has no counters (`-XX:-UsePerfData`).
     at: Option<u64>,
     count: Option<u64>,
     has_changed: bool,
@@ -31,9 +31,9 @@ impl Moment {
         }
     }
 
-    /// Whether there may have been a safepoint between samples of the drain before and those of the
-    /// one that begins. The former may be older than the drain they were in: a safepoint that it
-    /// had just found is between them, too.
+    /// Whether there may have been a safepoint between samples of the last drain and samples of
+    /// this one. Samples may be older than their drain. So a safepoint that the last drain found
+    /// also counts.
     pub fn is_another<M: Memory>(&mut self, mem: &M) -> bool {
         let count = self.at.and_then(|at| mem.word(at).ok());
         let has_changed = count.is_none() || count != self.count;
@@ -48,7 +48,7 @@ mod tests {
     use dwell_walker::Fault;
     use std::cell::Cell;
 
-    /// Only the count is there.
+    /// Memory that has only the count.
     struct Count(Cell<u64>);
 
     impl Memory for Count {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_safepoint_ends_it_for_two_drains() {
+    fn safepoint_ends_the_moment_for_two_drains() {
         let memory = Count(Cell::new(5));
         let mut moment = Moment {
             at: Some(8),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_count_each_drain_stands_alone() {
+    fn without_a_count_each_drain_is_a_new_moment() {
         let memory = Count(Cell::new(5));
         for at in [None, Some(16)] {
             let mut moment = Moment {

@@ -1,5 +1,4 @@
-//! When what was walked and named before does not hold any more, and what code of the JVM is
-//! called: with a JVM made up.
+//! Validity of earlier walks and names, and names of the JVM's generated code, with a fake JVM.
 
 use super::*;
 use crate::hotspot::made_up::recording;
@@ -8,7 +7,7 @@ use crate::jvm::made_up::{self, Counters, NOWHERE, Words, layout};
 use dwell_walker::FrameKind;
 
 #[test]
-fn what_was_known_holds_until_a_safepoint_or_a_library() {
+fn known_frames_hold_until_a_safepoint_or_a_library() {
     let mut layout = layout();
     let counters = Counters::new(&mut layout, &["sun.rt.safepoints"]);
     let setup = recording(Vm::made_up(layout));
@@ -30,7 +29,7 @@ fn what_was_known_holds_until_a_safepoint_or_a_library() {
 }
 
 #[test]
-fn what_is_new_of_the_jvm_is_told_once() {
+fn new_facts_of_the_jvm_are_reported_once() {
     let return_pc = Words::zeroes(1);
     let mut layout = layout();
     Counters::new(&mut layout, &["sun.rt.safepoints"]);
@@ -50,7 +49,7 @@ fn what_is_new_of_the_jvm_is_told_once() {
 }
 
 #[test]
-fn code_of_no_method_has_the_name_that_the_jvm_told() {
+fn generated_code_has_the_name_that_the_jvm_reported() {
     let setup = recording(Vm::made_up(layout()));
     let stubs = &setup.recorder.runtime.stubs;
     stubs.add(0x7000, 16, "StubRoutines::call_stub".into());
@@ -69,7 +68,7 @@ fn code_of_no_method_has_the_name_that_the_jvm_told() {
 }
 
 #[test]
-fn a_method_that_was_never_seen_has_no_name() {
+fn unseen_method_has_no_name() {
     let setup = recording(Vm::made_up(made_up::layout()));
     let mut walks = JavaWalks::new(&setup);
     walks.begin(false);

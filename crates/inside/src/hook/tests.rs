@@ -1,16 +1,16 @@
-//! What is read of the virtual thread that is mounted, and what is left out where it cannot be.
+//! The hook's reading of the mounted virtual thread, and its omissions where it cannot read.
 
 use super::*;
 use crate::jvm::made_up::{self, FIELDS, NOWHERE, Words, handle, live};
 
 const THREAD_AT: u64 = 8;
 const ID_AT: u64 = 16;
-/// Where a continuation's entry has the continuation.
+/// Offset of the continuation in its entry.
 const CONTINUATION_AT: u64 = 16;
 /// A `byte[]` here: its length in the third word, its elements from the fourth on.
 const ARRAY: (u64, u64) = (FIELDS[0], FIELDS[1]);
 
-/// All is known, as of 21: threads have an id and a name.
+/// All fields of 21: threads have an id and a name.
 fn known() -> Known {
     let mut layout = made_up::layout();
     layout.thread_vthread = THREAD_AT;
@@ -46,7 +46,7 @@ fn thread(id: u64, name: u64) -> u64 {
     made_up::object(1, &[id, name]).at()
 }
 
-/// What is found of a name, as text.
+/// The name that was found, as text.
 fn text(known: &Known, thread: u64) -> Option<String> {
     let (at, len) = name(&live(), known, thread).ok()??;
     let mut bytes = vec![0; len];
@@ -55,7 +55,7 @@ fn text(known: &Known, thread: u64) -> Option<String> {
 }
 
 #[test]
-fn a_name_is_told_where_it_has_one_byte_for_each_sign() {
+fn latin1_name_is_read() {
     let known = known();
     let named = |name| text(&known, thread(1, name));
     assert_eq!(
@@ -81,7 +81,7 @@ fn a_name_is_told_where_it_has_one_byte_for_each_sign() {
 }
 
 #[test]
-fn a_thread_s_id_is_read_in_the_jvm_or_else_in_its_object() {
+fn thread_id_is_read_in_the_jvm_or_in_its_object() {
     let own = known();
     let object = thread(77, 0);
     let java_thread = Words::new(&[0, 0, 55]).at();
@@ -97,7 +97,7 @@ fn a_thread_s_id_is_read_in_the_jvm_or_else_in_its_object() {
 }
 
 #[test]
-fn who_is_mounted_is_behind_a_handle() {
+fn mounted_thread_is_behind_a_handle() {
     let known = known();
     let java_thread = Words::new(&[0, handle(0x7000)]).at();
     assert_eq!(mounted(&live(), &known, java_thread), Ok(0x7000));
@@ -106,7 +106,7 @@ fn who_is_mounted_is_behind_a_handle() {
 }
 
 #[test]
-fn a_continuation_leads_to_its_thread() {
+fn continuation_leads_to_its_thread() {
     let known = known();
     let entered = |continuation: u64| {
         let entry = Words::zeroes(3);
@@ -138,7 +138,7 @@ fn a_continuation_leads_to_its_thread() {
 }
 
 #[test]
-fn the_way_to_the_owner_is_known_whole_or_not() {
+fn path_to_the_owner_is_complete_or_unknown() {
     let wrapper = c"java/lang/VirtualThread$VThreadContinuation$1";
     let found = |target: u64, thread: u64| {
         owner(&|class, _, _| if class == wrapper { thread } else { target })
@@ -149,7 +149,7 @@ fn the_way_to_the_owner_is_known_whole_or_not() {
 }
 
 #[test]
-fn how_arrays_begin_depends_on_how_classes_are_told() {
+fn array_header_depends_on_class_pointers() {
     const NAMES: [&str; 2] = ["UseCompactObjectHeaders", "UseCompressedClassPointers"];
     let with = |values: [Option<bool>; 2]| {
         let flags = NAMES.iter().zip(values);

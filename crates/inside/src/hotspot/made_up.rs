@@ -1,5 +1,5 @@
-//! A recording of a JVM that is made up ([`crate::jvm::made_up`]), for unit tests: nobody calls the
-//! JVM, and nothing is written. Tests only.
+//! A recording of a JVM that is made up ([`crate::jvm::made_up`]), for unit tests: it calls no JVM
+//! and writes no file. Tests only.
 
 use super::{Agent, HotSpot, Setup};
 use crate::jvm::Vm;
@@ -24,7 +24,7 @@ pub fn source() -> Source {
     source.lock().unwrap().clone()
 }
 
-/// A recording of a JVM with these structures, in which nobody calls the JVM.
+/// A recording of a JVM with these structures, which calls no JVM.
 pub fn recording(vm: Vm) -> Setup {
     let source = source();
     let engine = source.engine;

@@ -1,5 +1,5 @@
-//! Safe ways to call the JVMTI functions that need no more than a live environment. For attached
-//! threads in the live phase only: attach operations and JVMTI callbacks.
+//! Safe wrappers for the JVMTI functions that need only a live environment. For attached threads in
+//! the live phase only: attach operations and JVMTI callbacks.
 
 use super::mutf8;
 use jvm_sys::jni::Object;
@@ -22,7 +22,7 @@ pub fn property(jvmti: Jvmti, name: &CStr) -> String {
     }
 }
 
-/// Switches the events of a recording on or off; when on, asks for the stubs made so far.
+/// Switches the events of a recording on or off. On: also requests the stubs generated so far.
 pub fn set_events(jvmti: Jvmti, on: bool) {
     // SAFETY: the callbacks were set when the environment was made, and they are functions of a
     // library that stays loaded; both calls are allowed in the live phase.
@@ -42,7 +42,7 @@ pub fn set_events(jvmti: Jvmti, on: bool) {
     }
 }
 
-/// Shows every live platform thread.
+/// Visits every live platform thread.
 pub fn for_each_thread(jvmti: Jvmti, env: Env, mut visit: impl FnMut(Object)) {
     // SAFETY: the phase is live; the array and its references are given back below.
     let Ok((count, list)) = (unsafe { jvmti.all_threads() }) else {

@@ -1,5 +1,5 @@
-//! A JVM made up for unit tests: objects and classes in this process's own memory, and a JNI that
-//! knows the classes it is told of. Tests only; what is made stays for good.
+//! A JVM made up for unit tests: objects and classes in this process's own memory, and a JNI with
+//! the classes that a test adds. Tests only. Its memory is never freed.
 
 use dwell_signal::Live;
 use dwell_walker::hotspot::Layout;
@@ -12,12 +12,12 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::Index;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words that tests change and that what is tested reads as memory.
+/// Words that a test changes and the tested code reads as memory.
 #[derive(Clone, Copy)]
 pub struct Words(&'static [AtomicU64]);
 
 impl Words {
-    /// Words at some place.
+    /// Words in leaked memory.
     pub fn new(words: &[u64]) -> Words {
         let words: Box<[AtomicU64]> = words.iter().map(|word| AtomicU64::new(*word)).collect();
         Words(Box::leak(words))
@@ -38,12 +38,12 @@ impl Words {
         Words::new(&words.chain([0]).collect::<Vec<_>>())
     }
 
-    /// Where they are.
+    /// Their address.
     pub fn at(self) -> u64 {
         self.0.as_ptr() as u64
     }
 
-    /// Changes the word `offset` bytes behind their begin.
+    /// Changes the word at this offset in bytes.
     pub fn set(self, offset: u64, word: u64) {
         self[offset].store(word, Ordering::SeqCst);
     }
@@ -58,7 +58,7 @@ impl Index<u64> for Words {
     }
 }
 
-/// An address that nothing is at.
+/// An address that is not mapped.
 pub const NOWHERE: u64 = 8;
 
 /// This process's memory.
@@ -66,8 +66,9 @@ pub fn live() -> Live {
     Live::install().unwrap()
 }
 
-/// Classes have a name and a super class, symbols their length in two bytes and their text behind a
-/// word, objects their class in the second word, references are as wide as pointers.
+/// Layout of the fake JVM. A class has a name and a super class. A symbol has its length in two
+/// bytes, and its text after a word. An object has its class in the second word. References are as
+/// wide as pointers.
 pub fn layout() -> Layout {
     let mut layout = Layout::EMPTY;
     (layout.klass_name, layout.klass_super) = (0, 8);
@@ -77,7 +78,7 @@ pub fn layout() -> Layout {
     layout
 }
 
-/// A class with a name, which extends another one or, with 0, nothing.
+/// A class with a name and a super class, or 0.
 pub fn class_below(name: &str, above: u64) -> u64 {
     let mut symbol = (name.len() as u64).to_le_bytes().to_vec();
     symbol.extend(name.bytes());
@@ -94,25 +95,25 @@ pub fn object(class: u64, fields: &[u64]) -> Words {
     Words::new(&[&[1, class], fields].concat())
 }
 
-/// A handle: a word that has the reference.
+/// A handle: a word with the reference.
 pub fn handle(object: u64) -> u64 {
     Words::new(&[object]).at()
 }
 
-/// Where the first field of an [`object`] is, the second one, and so on.
+/// Offsets of the fields of an [`object`].
 pub const FIELDS: [u64; 8] = [16, 24, 32, 40, 48, 56, 64, 72];
 
-/// Counters as the JVM has them for its monitoring tools.
+/// Counters like those of the JVM for its monitoring tools.
 pub struct Counters(Words);
 
 impl Counters {
     const HEAD: u64 = 32;
     const ENTRY: u64 = 64;
-    /// Where an entry has its name, and its value.
+    /// Offset of an entry's name, and of its value.
     const NAME: u64 = 20;
     const VALUE: u64 = 56;
 
-    /// Puts them into what a layout leads to; all are 0.
+    /// Adds them to a layout; all are 0.
     pub fn new(layout: &mut Layout, names: &[&str]) -> Counters {
         let mut bytes = vec![0xca, 0xfe, 0xc0, 0xc0];
         bytes.resize(24, 0);
@@ -144,14 +145,14 @@ impl Counters {
     }
 }
 
-/// What JNI knows, by class.
+/// The content of JNI, by class.
 #[derive(Default)]
 struct Known {
     /// Ids of instance fields: class, name, type.
     fields: HashMap<[String; 3], u64>,
     /// Values of static ones.
     statics: HashMap<[String; 3], u64>,
-    /// Local references that were given out and not given back; global ones that were made.
+    /// Local references that were given out and not deleted, and global ones.
     locals: i64,
     globals: i64,
 }
@@ -162,11 +163,11 @@ thread_local! {
 
 type Table = *const *const c_void;
 
-/// A JNI environment of the calling thread, which knows nothing yet.
+/// A JNI environment of the calling thread, empty at first.
 pub struct Jni(pub Env);
 
 impl Jni {
-    /// One that has all that is called.
+    /// One with all functions that are called.
     pub fn of_thread() -> Jni {
         const SLOTS: [(usize, *const c_void); 10] = [
             (6, find_class as *const c_void),
@@ -189,19 +190,19 @@ impl Jni {
         Jni(Env(Box::leak(Box::new(table))))
     }
 
-    /// A class has this instance field.
+    /// Adds an instance field to a class.
     pub fn field(&self, class: &str, name: &str, kind: &str, id: u64) {
         let key = [class, name, kind].map(str::to_owned);
         KNOWN.with_borrow_mut(|known| known.fields.insert(key, id));
     }
 
-    /// A class has this static field.
+    /// Adds a static field to a class.
     pub fn fixed(&self, class: &str, name: &str, kind: &str, value: u64) {
         let key = [class, name, kind].map(str::to_owned);
         KNOWN.with_borrow_mut(|known| known.statics.insert(key, value));
     }
 
-    /// It has not, any more.
+    /// Removes a field.
     pub fn forget(&self, class: &str, name: &str) {
         let is_other = |key: &[String; 3]| key[0] != class || key[1] != name;
         KNOWN.with_borrow_mut(|known| {
@@ -210,7 +211,7 @@ impl Jni {
         });
     }
 
-    /// Local references that were not given back, and global ones.
+    /// Local references that were not deleted, and global ones.
     pub fn references(&self) -> (i64, i64) {
         KNOWN.with_borrow(|known| (known.locals, known.globals))
     }
@@ -260,7 +261,7 @@ unsafe extern "C" fn field_id(
     KNOWN.with_borrow(|known| known.fields.get(&key).copied().unwrap_or(0) as FieldId)
 }
 
-/// The id is where the value is.
+/// The id is the address of the value.
 unsafe extern "C" fn static_field_id(
     _: *mut Table,
     class: Object,
@@ -274,7 +275,7 @@ unsafe extern "C" fn static_field_id(
 }
 
 unsafe extern "C" fn static_value(_: *mut Table, _: Object, field: FieldId) -> i64 {
-    // SAFETY: ids of static fields come from `static_field_id`: words that stay for good.
+    // SAFETY: ids of static fields come from `static_field_id`: words that are never freed.
     unsafe { *field.cast::<i64>() }
 }
 

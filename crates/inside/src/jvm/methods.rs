@@ -1,11 +1,11 @@
-//! Names of methods, read while their class is alive and kept after it is gone.
+//! Names of methods, read while their class is alive and kept after it is unloaded.
 //!
-//! A `Method*` is only an address: after its class is unloaded another method may live there. So a
-//! cached name is checked against what the method says of itself, once per batch of samples; a
-//! method that cannot be read any more keeps the name it had when it was last seen.
+//! A `Method*` is only an address: after its class is unloaded, another method may be there. So a
+//! cached name is compared with the method's own data, once per batch of samples. A method that can
+//! no longer be read keeps its last name.
 
 use super::mutf8;
-use super::origins::{KnownOrigins, Told};
+use super::origins::{KnownOrigins, OriginState};
 use dwell_recorder::record::names::{Name, NameId, Names};
 use dwell_walker::Memory;
 use dwell_walker::hotspot::names::{self, MethodKey};
@@ -20,7 +20,7 @@ struct Known {
     key: MethodKey,
     name: NameId,
     checked: u64,
-    /// Whether it may be known later where its class comes from.
+    /// Whether the origin of its class may be found later.
     lacks_origin: bool,
 }
 
@@ -57,7 +57,7 @@ impl Methods {
         self.batch += 1;
     }
 
-    /// Forgets everything, to bound memory; name ids of the old table become invalid.
+    /// Clears the cache, to bound memory. Name ids of the old table become invalid.
     pub fn clear(&mut self) {
         self.known.clear();
         self.lines.clear();
@@ -133,24 +133,24 @@ impl Methods {
             modifiers: names::access_flags(mem, layout, key.method).unwrap_or(0),
             origin: None,
         };
-        // A descriptor that is none says that the memory is another's by now.
+        // An invalid descriptor shows that the memory has been reused.
         let sound = name.descriptor.starts_with('(') && !name.name.is_empty();
         if !sound || name.class.is_empty() {
             return None;
         }
         let told = self.origins.of(mem, layout, key);
-        let lacks_origin = told == Told::NotYet;
+        let lacks_origin = told == OriginState::NotYet;
         name.origin = told.known();
         Some((name, lacks_origin))
     }
 
-    /// Methods known.
+    /// Number of methods.
     #[must_use]
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether none is known.
+    /// Whether there are no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()

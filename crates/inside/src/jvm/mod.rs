@@ -1,4 +1,4 @@
-//! What is known of the JVM in this process: its structures, threads, methods and names.
+//! The JVM in this process: its structures, threads, methods and names.
 
 pub mod environment;
 #[cfg(test)]

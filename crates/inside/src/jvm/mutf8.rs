@@ -1,6 +1,6 @@
-//! Modified UTF-8, as class files and JVMTI use it (JVMS 4.4.7), to text. Pure.
+//! Decodes modified UTF-8, the encoding of class files and JVMTI (JVMS 4.4.7). Pure.
 
-/// Decodes; what is not valid becomes U+FFFD.
+/// Decodes; each invalid sequence becomes U+FFFD.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> String {
     if bytes.is_ascii() {

@@ -1,5 +1,6 @@
-//! The modules and jars that classes come from, read from the heap once a class. A collector may be
-//! moving what is read, so it is read twice, and again later where two readings do not agree.
+//! The modules and jars that classes come from, read from the heap once for each class. A collector
+//! may move the objects during the reading. So they are read twice, and again later if the two
+//! readings differ.
 
 use dwell_recorder::record::names::Origin;
 use dwell_walker::Memory;
@@ -9,55 +10,55 @@ use dwell_walker::hotspot::origin::{self, Origins, Part};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How often a class is tried: through pauses of a collector, and no class for ever.
+/// Most attempts for a class: enough for a collector's pauses, but not endless.
 const TRIES_MAX: u8 = 100;
 
-/// What was read of a class.
+/// Result of reading a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// Where it comes from, or nothing if it does not tell.
+pub enum OriginState {
+    /// Its origin, or `None` if the class has none.
     Read(Option<Arc<Origin>>),
-    /// It could not be read now; it is worth another try later.
+    /// It cannot be read now; a later attempt may succeed.
     NotYet,
 }
 
-impl Told {
-    /// What is known by now.
+impl OriginState {
+    /// The origin, if it is known by now.
     #[must_use]
     pub fn known(self) -> Option<Arc<Origin>> {
         match self {
-            Told::Read(origin) => origin,
-            Told::NotYet => None,
+            OriginState::Read(origin) => origin,
+            OriginState::NotYet => None,
         }
     }
 }
 
-/// The origins of classes that were met.
+/// The origins of classes seen so far.
 #[derive(Default)]
 pub struct KnownOrigins {
     fields: Origins,
     known: FxHashMap<[u64; 3], Option<Arc<Origin>>>,
-    /// How often those were tried that are not known yet.
+    /// Attempts for classes whose origin is unknown.
     tried: FxHashMap<[u64; 3], u8>,
-    /// Classes from one place share it.
+    /// Origins that classes share.
     shared: FxHashMap<Origin, Arc<Origin>>,
 }
 
 impl KnownOrigins {
-    /// Forgets all, to bound memory.
+    /// Clears all, to bound memory.
     pub fn clear(&mut self) {
         self.known.clear();
         self.tried.clear();
         self.shared.clear();
     }
 
-    /// Where the class of a method comes from.
-    pub fn of<M: Memory>(&mut self, mem: &M, layout: &Layout, method: &MethodKey) -> Told {
+    /// The origin of a method's class.
+    pub fn of<M: Memory>(&mut self, mem: &M, layout: &Layout, method: &MethodKey) -> OriginState {
         let Some(key) = origin::key_of(mem, layout, method) else {
-            return Told::Read(None);
+            return OriginState::Read(None);
         };
         if let Some(known) = self.known.get(&key) {
-            return Told::Read(known.clone());
+            return OriginState::Read(known.clone());
         }
         let [class, ..] = key;
         let read = |fields: &mut Origins| read(fields, mem, layout, class);
@@ -65,7 +66,7 @@ impl KnownOrigins {
         let tried = self.tried.entry(key).or_default();
         *tried += 1;
         if origin.is_none() && *tried < TRIES_MAX {
-            return Told::NotYet;
+            return OriginState::NotYet;
         }
         self.tried.remove(&key);
         let origin = origin.filter(Origin::is_known).map(|origin| {
@@ -74,7 +75,7 @@ impl KnownOrigins {
             Arc::clone(place)
         });
         self.known.insert(key, origin.clone());
-        Told::Read(origin)
+        OriginState::Read(origin)
     }
 }
 
@@ -96,7 +97,8 @@ mod tests {
     use super::*;
     use dwell_walker::Fault;
 
-    /// A method leads to its class, and nothing of that can be read: a collector moves it.
+    /// Memory in which a method leads to its class, but the class cannot be read, as in a move by
+    /// the collector.
     struct Moving;
 
     impl Memory for Moving {
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_tried_again_but_not_for_ever() {
+    fn unreadable_class_is_retried_a_bounded_number_of_times() {
         let mut layout = Layout::EMPTY;
         (layout.const_constants, layout.pool_holder) = (0, 0);
         layout.klass_mirror = 0;
@@ -129,10 +131,13 @@ mod tests {
         };
         let mut origins = KnownOrigins::default();
         for _ in 1..TRIES_MAX {
-            assert_eq!(origins.of(&Moving, &layout, &method), Told::NotYet);
+            assert_eq!(origins.of(&Moving, &layout, &method), OriginState::NotYet);
         }
         for _ in 0..2 {
-            assert_eq!(origins.of(&Moving, &layout, &method), Told::Read(None));
+            assert_eq!(
+                origins.of(&Moving, &layout, &method),
+                OriginState::Read(None)
+            );
         }
         assert!(origins.tried.is_empty());
     }

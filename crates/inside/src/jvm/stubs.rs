@@ -1,9 +1,9 @@
-//! Names of the VM's stubs by address range, as JVMTI `DynamicCodeGenerated` tells them.
+//! Names of the VM's stubs by address range, from JVMTI `DynamicCodeGenerated`.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Stubs kept at most; a VM makes about 500.
+/// Maximum number of stubs. A VM makes about 500.
 const STUBS_MAX: usize = 20_000;
 
 /// Address ranges and names of generated code that is not a Java method.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_range_around_a_pc_is_found() {
+    fn stub_around_a_pc_is_found() {
         let stubs = Stubs::new();
         stubs.add(100, 10, "a".into());
         stubs.add(120, 10, "b".into());

@@ -1,5 +1,5 @@
-//! What a thread calls itself now, read from its object: nobody says when a thread is renamed. A
-//! collector may move what is read, so it is read twice.
+//! A thread's present name, read from its object, because the JVM reports no renaming. A collector
+//! may move the object during the reading, so it is read twice.
 
 use super::vm::FieldIds;
 use dwell_signal::{Live, ThreadRecord};
@@ -10,10 +10,10 @@ use dwell_walker::hotspot::strings::{self, StringFields};
 use jvm_sys::Env;
 use std::ffi::CStr;
 
-/// Longer names are left as they were told at the thread's start.
+/// A longer name stays as it was at the thread's start.
 const UNITS_MAX: u32 = 256;
 
-/// Where threads have their names.
+/// Offsets of the fields with threads' names.
 #[derive(Clone, Copy, Debug)]
 pub struct NameFields {
     /// `Thread.name`.
@@ -22,13 +22,13 @@ pub struct NameFields {
 }
 
 impl NameFields {
-    /// Nothing known.
+    /// Unknown fields.
     pub const EMPTY: NameFields = NameFields {
         name: ABSENT,
         strings: StringFields::EMPTY,
     };
 
-    /// Finds it out, on an attached thread in the live phase.
+    /// Finds the fields, on an attached thread in the live phase.
     #[must_use]
     pub fn find(layout: &Layout, fields: FieldIds, env: Env) -> NameFields {
         let field = |class: &CStr, name: &CStr, kind: &CStr| {
@@ -36,7 +36,7 @@ impl NameFields {
         };
         let string = c"java/lang/String";
         let class_word = layout.extra.objects.class_word;
-        // How arrays begin without compressed class pointers depends on the version.
+        // Without compressed class pointers, the array header depends on the version.
         if class_word == ClassWord::Wide {
             return NameFields::EMPTY;
         }
@@ -55,7 +55,7 @@ impl NameFields {
         }
     }
 
-    /// The string that is a thread's name, by the thread's object; `None` if that is not known.
+    /// The string object with the name of the thread with this object; `None`: unknown.
     #[must_use]
     pub fn string(&self, live: &Live, layout: &Layout, thread: u64) -> Option<u64> {
         if !present(self.name) || thread == 0 {
@@ -66,7 +66,8 @@ impl NameFields {
         (string != 0).then_some(string)
     }
 
-    /// The name of the thread with this object; empty if it has none, `None` if it cannot be told.
+    /// The name of the thread with this object: empty if it is unnamed, `None` if it cannot be
+    /// read.
     #[must_use]
     pub fn of(&self, live: &Live, layout: &Layout, thread: u64) -> Option<String> {
         let read = || {
@@ -81,7 +82,7 @@ impl NameFields {
         (read()? == units).then(|| String::from_utf16_lossy(&units))
     }
 
-    /// The name of a platform thread, if it is another one than that string was, which is replaced.
+    /// The name of a platform thread, if its string is not `last_string`, which is updated.
     #[must_use]
     pub fn of_platform(
         &self,

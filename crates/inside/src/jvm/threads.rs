@@ -1,4 +1,4 @@
-//! Who a Java thread is: fields of its object, and what JVMTI says of it.
+//! The identity of a Java thread: fields of its object, and JVMTI's data about it.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,
@@ -12,7 +12,8 @@ use jvm_sys::jni::{FieldId, Object};
 use jvm_sys::{Env, Jvmti};
 use std::ffi::{CStr, c_char};
 
-/// Field ids of `java.lang.Thread`; valid as long as the VM lives, that class is never unloaded.
+/// Field ids of `java.lang.Thread`. Valid as long as the VM lives, because that class is never
+/// unloaded.
 #[derive(Clone, Copy)]
 pub struct ThreadFields {
     eetop: FieldId,
@@ -39,7 +40,7 @@ impl ThreadFields {
         }
     }
 
-    /// Of a JVM that nobody calls.
+    /// For a fake JVM, which is never called.
     #[cfg(test)]
     pub(crate) fn made_up() -> ThreadFields {
         ThreadFields {
@@ -56,7 +57,7 @@ impl ThreadFields {
         unsafe { env.long_field(thread, self.eetop) as u64 }
     }
 
-    /// `Thread.getId()` as it is in the object, which no subclass can change.
+    /// `Thread.getId()`, read from the object: subclasses can override the method.
     #[must_use]
     pub fn id(&self, env: Env, thread: Object) -> i64 {
         match self.tid {

@@ -1,11 +1,11 @@
-//! Where the JDK keeps its virtual threads: in a set of those that were started directly, and in
-//! one of each executor that starts a thread per task. A set of weak references knows the executors
-//! (java.base, jdk/internal/vm/ThreadContainers.java, 21 and later). Each scope in which a thread
-//! forks others has one as well, which only that thread knows.
+//! Finds the JDK's sets of virtual threads. One set has the threads that were started directly.
+//! Each executor that starts a thread per task has its own set. A set of weak references has the
+//! executors (java.base, jdk/internal/vm/ThreadContainers.java, 21 and later). Each scope in which
+//! a thread forks others also has a set, which only that thread knows.
 //!
-//! Asking for a class initialises it, and `VirtualThread` reads its properties and makes its
-//! scheduler then. So nothing is asked for until the program itself has begun to use them: its
-//! first carrier has started by then.
+//! Looking up a class initialises it. `VirtualThread` then reads its properties and makes its
+//! scheduler. So the lookup waits until the program itself uses virtual threads: until the first
+//! carrier has started.
 
 use super::vm::Vm;
 use dwell_signal::Live;
@@ -27,14 +27,14 @@ const ROOT: &CStr = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRoo
 const CONTAINERS: &CStr = c"jdk/internal/vm/ThreadContainers";
 const SET: &CStr = c"Ljava/util/Set;";
 
-/// What is known of virtual threads; kept for the life of the process.
+/// The JDK's sets of virtual threads; kept for the life of the process.
 #[derive(Debug)]
 pub struct VirtualThreads {
-    /// How sets are read.
+    /// Fields of the sets.
     pub sets: SetFields,
-    /// How threads are.
+    /// Fields of the threads.
     pub fields: VirtualThreadFields,
-    /// Where they have their entry in a monitor's list; `ABSENT` if unknown.
+    /// Offset of a thread's entry in a monitor's list; `ABSENT` if unknown.
     pub monitor_entry: u64,
     /// Handle of the set of threads that were started directly.
     pub started: u64,
@@ -46,15 +46,15 @@ pub struct VirtualThreads {
     pub executor_threads: u64,
     /// `SharedThreadContainer.virtualThreads`.
     pub shared_threads: u64,
-    /// How the scopes of a thread are read.
+    /// Fields of a thread's scopes.
     pub flocks: FlockFields,
-    /// Of objects with frozen frames.
+    /// Class of objects with frozen frames.
     pub chunk_class: KnownClass,
-    /// Where the JVM has the id that the next thread gets; 0 if unknown.
+    /// Address of the next thread's id; 0 if unknown.
     pub next_id: u64,
 }
 
-/// A class that is known by its name once, and by its address from then on.
+/// A class that is recognised by its name once, and by its address from then on.
 #[derive(Debug)]
 pub struct KnownClass {
     name: &'static [u8],
@@ -69,7 +69,7 @@ impl KnownClass {
         }
     }
 
-    /// Its address; 0 if it is not known and `met` is another one.
+    /// Its address; 0 if it is unknown and `met` is another class.
     ///
     /// # Errors
     /// [`Fault`] if `met` cannot be read.
@@ -83,7 +83,7 @@ impl KnownClass {
     }
 }
 
-/// Whether the platform thread is one on which virtual threads run.
+/// Whether the platform thread is a carrier of virtual threads.
 #[must_use]
 pub fn is_carrier(live: Live, vm: &Vm, java_thread: u64) -> bool {
     let (layout, objects) = (&vm.layout, &vm.layout.extra.objects);
@@ -96,7 +96,7 @@ pub fn is_carrier(live: Live, vm: &Vm, java_thread: u64) -> bool {
 }
 
 impl VirtualThreads {
-    /// Finds it all out; `None` if this JDK keeps its threads otherwise. To be called when a
+    /// Finds all fields; `None` if this JDK keeps its threads in another way. Call it once a
     /// carrier exists, on an attached thread in the live phase.
     #[must_use]
     pub fn find(vm: &Vm, live: Live, env: Env) -> Option<VirtualThreads> {
@@ -139,12 +139,12 @@ impl VirtualThreads {
     }
 }
 
-/// A handle, which the collector keeps up to date: references of JNI are tagged in their lowest
-/// bits (src/hotspot/share/runtime/jniHandles.hpp).
+/// A handle, which the collector updates. JNI references have tags in their lowest bits
+/// (src/hotspot/share/runtime/jniHandles.hpp).
 fn handle_of(env: Env, class: &CStr, name: &CStr) -> Option<u64> {
     const TAG: u64 = 7;
     // SAFETY: `env` belongs to this thread, attached and in the live phase; the reference to the
-    // class is given back, the global one is kept for good.
+    // class is given back, the global one is kept permanently.
     let object = unsafe {
         let class = env.find_class(class)?;
         let object = env.global_of_static(class, name, SET);
@@ -177,8 +177,8 @@ fn states(env: Env) -> Option<States> {
     Some(states)
 }
 
-/// `Thread$ThreadIdentifiers` counts in the VM, without an object, so what it has as the offset of
-/// its counter is an address (src/hotspot/share/services/threadIdentifier.cpp).
+/// `Thread$ThreadIdentifiers` counts in the VM, without an object. So its counter's "offset" is an
+/// address (src/hotspot/share/services/threadIdentifier.cpp).
 fn next_id(env: Env) -> Option<u64> {
     // SAFETY: `env` belongs to this thread, attached and in the live phase; the class is a live
     // local reference until it is given back.
@@ -245,7 +245,7 @@ fn sets(vm: &Vm, env: Env, field: &dyn Fn(&CStr, &CStr, &CStr) -> u64) -> Option
     })
 }
 
-/// Where an array of references has its first element.
+/// Offset of the first element of an array of references.
 fn first_reference(env: Env) -> Option<u64> {
     let name = c"ARRAY_OBJECT_BASE_OFFSET";
     // SAFETY: `env` belongs to this thread, attached and in the live phase; the class is given

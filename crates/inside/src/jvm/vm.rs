@@ -1,4 +1,4 @@
-//! The JVM's layout and code cache, loaded once; kept for the life of the process.
+//! The JVM's layout and code cache. Loaded once and kept for the life of the process.
 
 use super::thread_names::NameFields;
 use dwell_recorder::native::Modules;
@@ -18,36 +18,35 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// File name of the JVM's own library.
 pub const LIBRARY: &str = "libjvm.so";
 
-/// `VMError::_first_error_tid`, and as it was called up to 16.
+/// `VMError::_first_error_tid`, and its name up to 16.
 const FIRST_ERROR: [&str; 2] = [
     "_ZN7VMError16_first_error_tidE",
     "_ZN7VMError15first_error_tidE",
 ];
 
-/// What walking needs to know of the JVM.
+/// The JVM's structures that walks need.
 #[derive(Clone)]
 pub struct Vm {
-    /// Where HotSpot keeps what.
+    /// Offsets and addresses of HotSpot's structures.
     pub layout: Layout,
     /// Its code cache.
     pub code: CodeCache,
     /// How field ids encode offsets.
     pub fields: FieldIds,
-    /// Where threads have their names.
+    /// Fields with the names of threads.
     pub names: NameFields,
-    /// Where `VMError::_first_error_tid` is, which is -1 until a thread has found that the JVM must
-    /// end (src/hotspot/share/utilities/vmError.cpp); 0 if that is not known.
+    /// Address of `VMError::_first_error_tid`; 0 if unknown. It is -1 until a thread finds that the
+    /// JVM must end (src/hotspot/share/utilities/vmError.cpp).
     pub first_error_at: u64,
-    /// Where it notes safepoints, if that is known.
+    /// The JVM's data on safepoints, if it can be read.
     pub safepoints: Option<Safepoints>,
-    /// Where the JVM has the offset of `VirtualThread.objectWaiter`, its own field; 0: unknown.
+    /// Address of the JVM's offset of `VirtualThread.objectWaiter`, an injected field; 0: unknown.
     monitor_entry_at: u64,
-    /// Where `ContinuationEntry::_return_pc` is; it is set when the first virtual thread runs.
+    /// Address of `ContinuationEntry::_return_pc`, which is set when the first virtual thread runs.
     return_pc_at: u64,
 }
 
-/// The current [`Vm`]. Old ones are leaked, since handlers may hold on to them; there are two or
-/// three in all.
+/// The current [`Vm`]. Old ones are leaked, because handlers may use them; there are two or three.
 pub struct SharedVm(AtomicPtr<Vm>);
 
 impl SharedVm {
@@ -60,17 +59,17 @@ impl SharedVm {
     /// The current one.
     #[must_use]
     pub fn get(&self) -> &'static Vm {
-        // SAFETY: the pointer always comes from a leaked box, so it is valid for ever.
+        // SAFETY: the pointer always comes from a leaked box, so it stays valid.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// Puts `vm` in its place.
+    /// Makes `vm` the current one.
     pub fn replace(&self, vm: Vm) {
         self.0.store(Box::into_raw(Box::new(vm)), Ordering::Release);
     }
 }
 
-/// Why this JVM cannot be profiled.
+/// The reason why this JVM cannot be profiled.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// libjvm.so is not among the process's libraries.
@@ -183,8 +182,8 @@ impl Vm {
         Ok(vm.completed(live).unwrap_or(vm))
     }
 
-    /// The offset in objects of virtual threads at which they have their entry in a monitor's list
-    /// (24 and later); [`ABSENT`] if that is not known.
+    /// Offset of a virtual thread's entry in a monitor's list (24 and later); [`ABSENT`] if
+    /// unknown.
     #[must_use]
     pub fn monitor_entry(&self, live: Live) -> u64 {
         let offset = match self.monitor_entry_at {
@@ -198,8 +197,8 @@ impl Vm {
         }
     }
 
-    /// A more complete version, if the JVM has since generated what was missing: the code that
-    /// enters virtual threads is made when the first one runs.
+    /// A more complete version, if the JVM has generated more code since. The code that enters
+    /// virtual threads is generated when the first one runs.
     #[must_use]
     pub fn completed(&self, live: Live) -> Option<Vm> {
         let extra = &self.layout.extra;
@@ -218,7 +217,7 @@ impl Vm {
     }
 }
 
-/// Adds what is needed to walk virtual threads; without it their walks end at the barrier.
+/// Adds the fields to walk virtual threads. Without them their walks end at the barrier.
 fn virtual_threads(
     layout: &mut Layout,
     live: Live,
@@ -242,8 +241,8 @@ fn virtual_threads(
     chunk.stack = stack;
 }
 
-/// Adds what is needed to read what a thread is parked on, and who has that; without it, nobody is
-/// named.
+/// Adds the fields of parked threads: the object that a thread is parked on, and its owner. Without
+/// them no owner is named.
 fn thread_objects(layout: &mut Layout, live: Live, env: Env, fields: FieldIds) {
     let class = c"java/lang/Thread";
     let ownable = c"java/util/concurrent/locks/AbstractOwnableSynchronizer";
@@ -264,7 +263,7 @@ fn thread_objects(layout: &mut Layout, live: Live, env: Env, fields: FieldIds) {
     }
 }
 
-/// Objects of the classes asked for are smaller than this.
+/// Objects of the classes in question are smaller than this.
 const OFFSET_MAX: u64 = 512;
 
 /// How HotSpot encodes the offset of an instance field in its field id: above some tag bits
@@ -276,7 +275,7 @@ pub struct FieldIds {
 
 impl FieldIds {
     const USUAL_SHIFT: u32 = 2;
-    /// Threads tried: an object may be moved by the collector just when it is looked at.
+    /// Number of threads to try: the collector may move an object at the moment of the reading.
     const THREADS_TRIED: usize = 16;
 
     /// Finds the encoding by a field whose value is known: `Thread.eetop` is the `JavaThread*`.

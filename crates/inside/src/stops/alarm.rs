@@ -1,10 +1,11 @@
-//! Wakes the watcher of safepoints where one is late.
+//! Wakes the watcher of safepoints when a safepoint is late.
 //!
-//! Nobody says when a safepoint begins. But as long as the VM's thread waits for threads it naps,
-//! for some 60 us at a time in the first millisecond (src/hotspot/share/runtime/safepoint.cpp,
-//! `back_off`), so it is switched far more often than at other times; the kernel tells that where
-//! perf events are permitted. A thread of its own waits for it, as the watcher itself may have to
-//! wait for the end of a safepoint, which no descriptor tells.
+//! The JVM has no event for the begin of a safepoint. But while the VM's thread waits for threads
+//! it naps, about 60 us at a time in the first millisecond
+//! (src/hotspot/share/runtime/safepoint.cpp, `back_off`). So it is switched far more often than at
+//! other times, and the kernel reports that where perf events are permitted. A separate thread
+//! waits for these reports. The watcher itself may have to wait for the end of a safepoint, for
+//! which there is no file descriptor.
 
 use super::alarms::{Alarms, Lasted};
 use crate::hotspot::Setup;
@@ -20,21 +21,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{JoinHandle, Thread};
 
-/// The VM's thread has so many turns in about half a millisecond of waiting for threads.
+/// Switches of the VM's thread in about half a millisecond of waiting for threads.
 const TURNS: u32 = 8;
-/// As the JVM names it.
+/// The JVM's name for it.
 const VM_THREAD: &str = "VM Thread";
-/// Once the watcher looks at a safepoint it needs no more alarms for it.
+/// Once the watcher observes a safepoint, it needs no more alarms for it.
 const SEEN_NS: u64 = 10_000_000;
-/// Nothing hangs on waiting for so long.
+/// Timeout of waits that need none.
 const LONG_NS: u64 = 60_000_000_000;
 
-/// Wakes the watcher, whichever way it sleeps.
+/// Wakes the watcher from each kind of sleep.
 #[derive(Debug)]
 pub struct Waker {
-    /// How often it was woken; it may sleep on this word.
+    /// Number of alarms. The watcher may sleep on this word.
     pub count: AtomicU32,
-    /// Whether it would be woken now: then it need not look by itself so often.
+    /// Whether an alarm can wake it now. If so, it checks less often by its own timer.
     pub is_set: AtomicBool,
 }
 
@@ -54,8 +55,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Begins to wait; `None` if perf events are not to be used. What it cannot have is done
-    /// without: the watcher looks by itself as well.
+    /// Begins to wait; `None` if perf events must not be used. Without a resource it needs it
+    /// reports nothing, and the watcher's own timer remains.
     #[must_use]
     pub fn start(
         setup: &Setup,
@@ -98,7 +99,7 @@ impl Alarm {
     }
 }
 
-/// Calls `wake` where a safepoint is late, until it is to stop.
+/// Calls `wake` for each late safepoint, until it must stop.
 fn wait(
     live: &Live,
     found: &Safepoints,
@@ -112,9 +113,9 @@ fn wait(
     while !stop.load(Ordering::SeqCst) {
         let pause_ns = alarms.pause_ns(process::monotonic_ns());
         if pause_ns > 0 {
-            // Each note costs the thread up to some microseconds in a virtual machine.
+            // In a virtual machine, each notification costs the thread up to some microseconds.
             if switches.take().is_some() {
-                // It looks more often from now on.
+                // The watcher checks more often from now on.
                 wake();
             }
             let _ = bell::wait([bell.as_raw_fd()], pause_ns);
@@ -140,7 +141,7 @@ fn wait(
     }
 }
 
-/// The last safepoint, over or not.
+/// The last safepoint, ended or not.
 fn last(found: &Safepoints, live: &Live) -> Option<Lasted> {
     let noted = found.noted(live).ok()??;
     let is_over = noted.ended_ns >= noted.began_ns;
@@ -154,7 +155,7 @@ fn last(found: &Safepoints, live: &Live) -> Option<Lasted> {
     })
 }
 
-/// Other threads can have its name, but no older ones.
+/// Other threads may have its name, but they are younger.
 fn vm_thread() -> Option<i32> {
     let mut all = process::thread_ids();
     all.sort_unstable();

@@ -1,41 +1,42 @@
-//! How many alarms that came to nothing are answered: where safepoints are short and many, being
-//! woken for each would cost more than looking now and then. Pure arithmetic.
+//! Limits the answers to false alarms. Where safepoints are short and frequent, a wakeup for each
+//! costs more than a check at intervals. Pure arithmetic.
 
 use super::lengths::LONG_NS;
 
-/// Answered in one second at most.
+/// Maximum number of answers in a second.
 const FALSE_MAX: u32 = 10;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Of each long safepoint so many are let pass besides: the VM's thread is switched often while it
-/// does its work, too, and what an alarm costs is little of that time.
+/// In addition, so many false alarms of each long safepoint do not count. The VM's thread is also
+/// switched often while it works, and an alarm costs little of that time.
 const LET_PASS_MAX: u32 = 4;
-/// While a thread does not come to a handshake the VM's thread naps for a millisecond at a time:
-/// alarms come as seldom as this, and a hundred in a row with no safepoint between. They are let
-/// pass, too: the safepoint that follows waits for the same thread, and is to be heard.
+/// False alarms further apart than this do not count. While a thread does not come to a handshake,
+/// the VM's thread naps for a millisecond at a time. That gives such rare alarms, a hundred in a
+/// row with no safepoint between them. The safepoint that follows waits for the same thread, and
+/// its alarm needs an answer.
 const SELDOM_NS: u64 = 5_000_000;
 
-/// A safepoint: when it was asked for, and how long it lasted, or has lasted.
+/// A safepoint: time of its request, and its duration so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasted {
-    /// Tells one from the others, on the monotonic clock.
+    /// Request time on the monotonic clock, which identifies it.
     pub began_ns: u64,
     /// Until its end, or now.
     pub lasted_ns: u64,
 }
 
-/// Those of the last second.
+/// False alarms of the last second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alarms {
     since_ns: u64,
     count: u32,
-    /// The long safepoint of which some were let pass, and how many.
+    /// The long safepoint whose alarms did not count, and their number.
     passed: (u64, u32),
-    /// When the last one came, and after which safepoint.
+    /// Time of the last alarm, and the last safepoint before it.
     before: Option<(u64, Option<u64>)>,
 }
 
 impl Alarms {
-    /// How long none is answered from now on: until the second is over if there were too many.
+    /// How long no alarm is answered from now on: to the end of the second if there were too many.
     #[must_use]
     pub fn pause_ns(&mut self, now_ns: u64) -> u64 {
         let end_ns = self.since_ns.saturating_add(SECOND_NS);
@@ -45,14 +46,14 @@ impl Alarms {
         match self.count < FALSE_MAX {
             true => 0,
             false => {
-                // What comes after a pause has not come seldom.
+                // An alarm after a pause is not one of the rare kind.
                 self.before = None;
                 end_ns.saturating_sub(now_ns)
             }
         }
     }
 
-    /// One came to nothing; the last safepoint was this one.
+    /// Adds a false alarm; `last` is the last safepoint.
     pub fn was_false(&mut self, now_ns: u64, last: Option<Lasted>) {
         let after = last.map(|last| last.began_ns);
         let before = self.before.replace((now_ns, after));
@@ -85,14 +86,14 @@ mod tests {
     };
 
     #[test]
-    fn false_alarms_are_answered_so_often_in_a_second() {
+    fn false_alarms_are_answered_up_to_a_limit_per_second() {
         let mut alarms = Alarms::default();
         let (begin_ns, end_ns) = (5 * SECOND_NS, 15 * SECOND_NS);
         let (mut now_ns, mut answered) = (begin_ns, 0);
         while now_ns < end_ns {
             match alarms.pause_ns(now_ns) {
                 0 => {
-                    // The last long one was long ago: what is let pass of it is soon used up.
+                    // The last long one was long ago, so its uncounted alarms are soon used up.
                     alarms.was_false(now_ns, (answered >= 5).then_some(LONG));
                     answered += 1;
                     now_ns += SECOND_NS / 1000;
@@ -101,12 +102,12 @@ mod tests {
             }
         }
         assert_eq!((answered, now_ns), (10 * FALSE_MAX + LET_PASS_MAX, end_ns));
-        // Those that were right do not count.
+        // Right alarms do not count.
         assert!((0..10_000u64).all(|ns| alarms.pause_ns(100 * SECOND_NS + ns) == 0));
     }
 
     #[test]
-    fn what_long_safepoints_ring_is_no_reason_to_stop_listening() {
+    fn alarms_of_long_safepoints_do_not_stop_the_answers() {
         let mut alarms = Alarms::default();
         assert_eq!(alarms.pause_ns(SECOND_NS), 0);
         for stop in 0..50u64 {
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_naps_until_a_handshake_is_done_is_listened_to() {
+    fn naps_until_a_handshake_do_not_stop_the_answers() {
         let mut alarms = Alarms::default();
         let ring = |alarms: &mut Alarms, stop: u64, nap_ns: u64| {
             (1..200u64).all(|nap| {
@@ -147,7 +148,7 @@ mod tests {
             })
         };
         assert!(ring(&mut alarms, 0, SELDOM_NS));
-        // Not so where it is short safepoints that ring, or naps are short.
+        // Alarms of short safepoints or of short naps do stop the answers.
         assert!(!ring(&mut Alarms::default(), 1, SELDOM_NS));
         assert!(!ring(&mut Alarms::default(), 0, SELDOM_NS - 1));
     }

@@ -1,5 +1,4 @@
-//! What the JVM's counters say of safepoints, where that is all there is: sums since the last
-//! flush.
+//! Safepoints of a JVM that has counters only: sums since the last flush.
 
 use super::COUNTERS;
 use super::counters::{Counters, Sums};
@@ -8,14 +7,14 @@ use dwell_recorder::stops::{Shelf, Stop};
 use dwell_recorder::sys::process;
 use dwell_signal::Live;
 
-/// What the counters say, where that is all there is: sums since the last flush.
+/// Sums of the JVM's counters since the last flush, for a JVM that has counters only.
 pub struct Counted {
     counters: Option<Counters>,
     before: Sums,
 }
 
 impl Counted {
-    /// From now on; nothing where each safepoint is seen.
+    /// Begins now. Reports nothing if each safepoint is seen.
     #[must_use]
     pub fn new(setup: &Setup) -> Counted {
         let live = setup.engine.live();
@@ -30,10 +29,10 @@ impl Counted {
         }
     }
 
-    /// Puts on the shelf what came since.
+    /// Reports the growth of the counters.
     ///
-    /// A safepoint is counted when it is asked for, its times when they are over: those that come
-    /// after its count are told with the next one, or by themselves if this is the last time.
+    /// A safepoint is counted at its request, and its times at its end. Times that come after the
+    /// count are reported with the next safepoint, or alone if this is the last call.
     pub fn take(&mut self, live: &Live, shelf: &Shelf, is_last: bool) {
         let Some(counters) = self.counters else {
             return;

@@ -1,22 +1,22 @@
-//! The JVM's counters of safepoints: sums only, but there in nearly every JVM.
+//! The JVM's counters of safepoints: sums only, but nearly every JVM has them.
 
 use dwell_signal::Live;
 use dwell_walker::Memory;
 use dwell_walker::hotspot::{Layout, perfdata};
 
-/// How many safepoints, how long they took to reach, and how long they lasted from then on.
+/// Number of safepoints, time to reach them, and time in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// How many were asked for.
+    /// Safepoints requested.
     pub count: u64,
-    /// Until all had arrived.
+    /// Time until all threads had arrived.
     pub reaching_ns: u64,
-    /// From then on.
+    /// Time from then on.
     pub operation_ns: u64,
 }
 
 impl Sums {
-    /// What came since.
+    /// Growth since `before`.
     #[must_use]
     pub fn since(&self, before: &Sums) -> Sums {
         Sums {
@@ -27,18 +27,18 @@ impl Sums {
     }
 }
 
-/// Where they are.
+/// Addresses of the counters.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
     count: u64,
     reaching: u64,
     time: u64,
-    /// Whether the time of safepoints counts that of reaching them.
+    /// Whether the time of safepoints includes the time to reach them.
     is_whole: bool,
 }
 
 impl Counters {
-    /// Finds them; `None` if this JVM has none (`-XX:-UsePerfData`).
+    /// Finds the counters; `None` if this JVM has no counters (`-XX:-UsePerfData`).
     #[must_use]
     pub fn find(live: &Live, layout: &Layout, jvm_version: &str) -> Option<Counters> {
         let names = [
@@ -55,7 +55,7 @@ impl Counters {
         })
     }
 
-    /// What they say now. Times are counted in ns on Linux (`os::elapsed_frequency`).
+    /// Present values. Times are counted in ns on Linux (`os::elapsed_frequency`).
     #[must_use]
     pub fn read(&self, live: &Live) -> Sums {
         let get = |at| live.word(at).unwrap_or(0);
@@ -72,7 +72,7 @@ impl Counters {
     }
 }
 
-/// Up to 13 a safepoint's time began when it was asked for. Versions up to 8 have no `+`.
+/// Up to 13 a safepoint's time included the time to reach it. Versions up to 8 have no `+`.
 fn counts_whole_time(jvm_version: &str) -> bool {
     let major = jvm_version.split(|c: char| !c.is_ascii_digit()).next();
     let major: Option<u32> = major.and_then(|text| text.parse().ok());
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_differ_in_what_a_safepoint_s_time_is() {
+    fn safepoint_time_includes_reaching_it_up_to_13() {
         for version in ["25.504-b08", "11.0.29+7-Debian", "13+33", "9.0.4+11", ""] {
             assert!(counts_whole_time(version), "{version}");
         }

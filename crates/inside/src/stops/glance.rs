@@ -1,5 +1,5 @@
-//! A glance at the JVM's safepoints by somebody who is awake anyway: while the wall-clock sampler
-//! has one at each tick, the watcher of safepoints sleeps until there is something to see.
+//! A short check for safepoints by another thread that is awake anyway. While the wall-clock
+//! sampler checks at each tick, the watcher of safepoints sleeps until there is a safepoint.
 
 use dwell_signal::Live;
 use dwell_walker::hotspot::safepoints::{Safepoints, State};
@@ -7,34 +7,34 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Thread;
 
-/// Ticks have a place by chance in each interval, so two may be twice as far apart as they are in
-/// the mean: they are relied on if that is as often as the watcher would look, ...
+/// Ticks are placed randomly in their intervals, so two may be twice the mean distance apart. The
+/// watcher relies on them if that is as often as it would check itself, ...
 const GAP_PACES: u64 = 2;
-/// ... or half as often where an alarm tells of what is late: waking the watcher costs as much as a
-/// tick.
+/// ... or half as often where an alarm reports late safepoints, because waking the watcher costs as
+/// much as a tick.
 const GAP_PACES_ALARMED: u64 = 4;
-/// A tick may come so late.
+/// Allowed delay of a tick.
 const SLACK_NS: u64 = 5_000_000;
-/// The watcher sleeps for so many of the times after which it would look, ...
+/// The watcher sleeps for so many of its own intervals, ...
 const SLEEP_PACES: u64 = 10;
-/// ... and at most so long.
+/// ... and for at most this time.
 const SLEEP_MAX_NS: u64 = 1_000_000_000;
 
-/// Who is to be woken, and when it is not needed that it looks by itself.
+/// The watcher to wake, and the time until which it need not check itself.
 #[derive(Debug, Default)]
 pub struct Glance {
     watcher: OnceLock<Thread>,
-    /// The last safepoint that it knows of.
+    /// The last safepoint that the watcher knows.
     told: AtomicU64,
-    /// Glances that are so far apart do not do.
+    /// Largest gap between checks that the watcher accepts.
     gap_ns: AtomicU64,
-    /// Until when there will be another glance.
+    /// Time until which another check is due.
     until_ns: AtomicU64,
 }
 
 impl Glance {
-    /// The calling thread watches, would look so often, and knows all safepoints up to this one;
-    /// whether an alarm would wake it.
+    /// Sets the watcher's state: its interval, the last safepoint that it knows, and whether an
+    /// alarm can wake it. The calling thread is the watcher.
     pub fn watches(&self, told: u64, pace_ns: u64, is_alarmed: bool) {
         let paces = match is_alarmed {
             true => GAP_PACES_ALARMED,
@@ -46,8 +46,8 @@ impl Glance {
         self.watcher.get_or_init(std::thread::current);
     }
 
-    /// How long one can sleep who would look in `pace_ns`: longer if somebody else will have looked
-    /// by then.
+    /// How long the watcher can sleep, if its interval is `pace_ns`: longer if another thread
+    /// checks before that.
     #[must_use]
     pub fn sleep_ns(&self, now_ns: u64, pace_ns: u64) -> u64 {
         match now_ns < self.until_ns.load(Ordering::Relaxed) {
@@ -56,8 +56,8 @@ impl Glance {
         }
     }
 
-    /// Wakes the watcher if there is something to see, or the next glance, in `next_ns`, will be
-    /// later than it relies on.
+    /// Checks for a safepoint. Wakes the watcher if there is one, or if the next check, in
+    /// `next_ns`, is too late for it.
     pub fn look(&self, live: &Live, found: &Safepoints, now_ns: u64, next_ns: u64) {
         let Some(watcher) = self.watcher.get() else {
             return;
@@ -81,18 +81,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_kept_sleeps_ten_times_as_long_and_a_second_at_most() {
+    fn watcher_sleeps_ten_intervals_but_at_most_a_second() {
         const MS: u64 = 1_000_000;
         let glance = Glance::default();
-        assert_eq!(glance.sleep_ns(0, 20 * MS), 20 * MS, "nobody else looks");
+        assert_eq!(glance.sleep_ns(0, 20 * MS), 20 * MS, "no other checks");
         glance.until_ns.store(7, Ordering::Relaxed);
         let paces = [20, 100, 300, 2000].map(|ms| glance.sleep_ns(6, ms * MS) / MS);
         assert_eq!(paces, [200, 1000, 1000, 2000]);
-        assert_eq!(glance.sleep_ns(7, 100 * MS), 100 * MS, "nobody any more");
+        assert_eq!(glance.sleep_ns(7, 100 * MS), 100 * MS, "no longer");
     }
 
     #[test]
-    fn glances_may_be_further_apart_where_an_alarm_tells_of_what_is_late() {
+    fn checks_may_be_further_apart_with_an_alarm() {
         let glance = Glance::default();
         let gap = |is_alarmed| {
             glance.watches(3, 20, is_alarmed);

@@ -1,27 +1,28 @@
-//! Whether safepoints are long: then being woken by each end costs little of them. Pure arithmetic.
+//! Decides whether safepoints are long. If so, a wakeup at each end costs a small part of them.
+//! Pure arithmetic.
 
-/// A safepoint that takes as long is a long one.
+/// Minimum duration of a long safepoint.
 pub const LONG_NS: u64 = 1_000_000;
-/// How long one is remembered.
+/// How long a long safepoint counts.
 const REMEMBERED_NS: u64 = 10_000_000_000;
-/// Time between two looks where some of the safepoints are long.
+/// Time between two checks if some of the safepoints are long.
 const SOME_NS: u64 = 10_000_000;
-/// So many times, at most, before as much time has passed again.
+/// Maximum number of checks before the same time has passed again.
 const LOOKS: u64 = 16;
-/// How much one safepoint changes what most are.
+/// Weight of one safepoint in the running share.
 const STEP: f64 = 1.0 / 8.0;
 
-/// What is known of the last ones.
+/// Statistics of the last safepoints.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lengths {
-    /// When the last long one ended.
+    /// End of the last long one.
     last_ns: Option<u64>,
     /// The share of long ones.
     share: f64,
 }
 
 impl Lengths {
-    /// So many safepoints have ended, and took so long in all.
+    /// Adds safepoints that have ended: their number and total duration.
     pub fn add(&mut self, now_ns: u64, count: u64, sum_ns: u64) {
         let is_long = sum_ns / count.max(1) >= LONG_NS;
         for _ in 0..count.min(64) {
@@ -45,8 +46,8 @@ impl Lengths {
         self.share >= 0.5 && self.some(now_ns)
     }
 
-    /// How soon to look again where nobody wakes one; `None` where none was long lately. The longer
-    /// ago that was, the less often.
+    /// How soon to check again without a wakeup; `None` if none was long lately. The interval grows
+    /// with the time since the last long one.
     #[must_use]
     pub fn pace_ns(&self, now_ns: u64) -> Option<u64> {
         let last_ns = self.last_ns.filter(|_| self.some(now_ns))?;
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_long_ones_among_short_ones_are_looked_for_more_often() {
+    fn few_long_safepoints_shorten_the_interval() {
         let mut lengths = Lengths::default();
         assert_eq!((lengths.are_long(0), lengths.pace_ns(0)), (false, None));
         for i in 0..200 {
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ones_are_soon_waited_for_and_short_ones_soon_not() {
+    fn waiting_follows_the_length_of_safepoints() {
         let mut lengths = Lengths::default();
         for i in 0..6 {
             lengths.add(i, 1, LONG_NS);

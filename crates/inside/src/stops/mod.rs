@@ -1,14 +1,15 @@
-//! The watcher of safepoints: a thread that looks 10 to 100 times a second whether there was one,
-//! or one is being reached; once a second while the wall-clock sampler looks for it (`glance.rs`).
+//! The watcher of safepoints. This thread checks 10 to 100 times a second whether there was a
+//! safepoint, or one is being reached. It checks once a second while the wall-clock sampler does so
+//! at its ticks (`glance.rs`).
 //!
-//! Where most safepoints are long it sleeps on the futex on which the JVM's own threads wait for
-//! the end of a safepoint, so that each end wakes it. Where they are short it does not: waking it
-//! would make them longer, and what it did not see is counted.
+//! If most safepoints are long, it sleeps on the futex on which the JVM's own threads wait for the
+//! end of a safepoint, so that each end wakes it. If they are short it does not, because waking it
+//! would make them longer. The safepoints that it misses are counted.
 //!
-//! Nobody says when one begins: who notices one that is late wakes it (`alarm.rs`). Besides, and
-//! where that cannot be, it looks by itself, and where threads were late before as often as it
-//! takes to see most of the time. It asks those that have not arrived where they are, each by one
-//! signal, and only while all others wait for them.
+//! The JVM has no event for the begin of a safepoint, so an alarm wakes the watcher for a late one
+//! (`alarm.rs`). In addition, the watcher checks by its own timer. If threads were late before, it
+//! checks often enough to see most of that time. It asks each thread that has not arrived for its
+//! stack, by one signal, and only while all others wait for it.
 
 pub mod alarm;
 pub mod alarms;
@@ -41,31 +42,31 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use thrift::Thrift;
 
-/// Where nothing is known of late threads, a safepoint is looked for so often.
+/// Interval between checks for safepoints, if no late threads are known.
 const CALM_NS: u64 = 20_000_000;
-/// And so often where an alarm tells of one that is late: of several in that time the last is seen,
-/// the others are counted.
+/// The interval if an alarm reports late safepoints. Of several in that time the last is seen, the
+/// others are counted.
 const ALARMED_NS: u64 = 100_000_000;
-/// At most so often.
+/// Shortest interval.
 const TENSE_NS: u64 = 1_000_000;
-/// Threads that are late for one part in so many of the time are late for much of it.
+/// Threads that are late for one part in so many of the time cost much of it.
 const MUCH: u64 = 100;
-/// So many times before as much time has passed again since threads were late.
+/// Maximum number of checks before the time since the last late threads has passed again.
 const TENSE_LOOKS: u64 = 64;
-/// How long late threads are remembered.
+/// How long late threads count.
 const TENSE_FOR_NS: u64 = 10_000_000_000;
-/// Threads asked for their stacks in one safepoint at most, and at once.
+/// Maximum number of threads asked for their stacks in one safepoint, and at once.
 const ASKED_MAX: usize = 32;
 const ASKED_AT_ONCE: usize = 8;
-/// Late threads that are named in one safepoint at most.
+/// Maximum number of late threads named in one safepoint.
 const NAMED_MAX: usize = 16;
-/// Where safepoints are read.
+/// The JVM's class with data on safepoints.
 const NOTED: &str = "SafepointTracing";
 const COUNTERS: &str = "counters";
-/// The end is noted a moment after threads were let go.
+/// The JVM records the end shortly after it has released the threads.
 const END_WAIT_NS: u64 = 50_000;
 const END_WAITS_MAX: u32 = 100;
-/// And is counted a moment after that.
+/// It counts the end shortly after that.
 const COUNT_WAIT_NS: u64 = 500_000;
 
 /// The thread.
@@ -93,7 +94,7 @@ impl runtime::Watch<HotSpot> for StopWatcher {
         let thread = std::thread::Builder::new()
             .name("dwell-stops".into())
             .spawn(move || {
-                // A panic here is a bug of ours; it must end the watching, never the JVM.
+                // A panic here is a bug of ours. It must end the watcher, never the JVM.
                 let work = std::panic::AssertUnwindSafe(|| {
                     process::block_signals();
                     process::unblock_signal(own_setup.engine.signal());
@@ -127,7 +128,7 @@ impl runtime::Watch<HotSpot> for StopWatcher {
         }
         self.stop.store(true, Ordering::SeqCst);
         self.thread.thread().unpark();
-        // The JVM's threads that wait there as well look again whether they may go on.
+        // The JVM's threads that wait there check again whether they may continue.
         dwell_signal::sys::futex_wake_all_at(self.futex);
         joined::join(self.thread);
     }
@@ -135,9 +136,9 @@ impl runtime::Watch<HotSpot> for StopWatcher {
 
 /// A safepoint that was seen while it was being reached.
 struct Seen {
-    /// As it was noted then.
+    /// The JVM's data at that time.
     noted: Noted,
-    /// Who was late, and when each had arrived.
+    /// The late threads, and when each had arrived.
     late: Vec<(Tardy, u64)>,
 }
 
@@ -146,24 +147,24 @@ struct Watch<'s> {
     live: Live,
     found: Safepoints,
     futex: u64,
-    /// Time to a safepoint below which nobody is looked for.
+    /// Time to a safepoint below which late threads are not searched for.
     late_ns: u64,
     waker: Arc<Waker>,
     /// Whether it can sleep on the futex and on the waker at once.
     waits_for_both: bool,
     files: TaskFiles,
-    /// The last safepoint that is on the shelf.
+    /// The last safepoint that is reported.
     told: u64,
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
     lengths: Lengths,
     thrift: Thrift,
-    /// What was seen of one that is not told yet.
+    /// Observation of a safepoint that is not reported yet.
     seen: Option<Seen>,
     names: FxHashMap<u32, String>,
-    /// What tells of safepoints that this thread came too late to see.
+    /// Counters of safepoints that this thread missed.
     counters: Option<Counters>,
-    /// What they said at the beginning, and the sums of all that was told since.
+    /// Their values at the beginning, plus all sums reported since.
     sums_before: Sums,
     sums_told: Sums,
 }
@@ -172,7 +173,7 @@ impl<'s> Watch<'s> {
     fn new(setup: &'s Setup, found: Safepoints, futex: u64, waker: Arc<Waker>) -> Watch<'s> {
         let live = setup.engine.live();
         let last = found.noted(&live).ok().flatten().unwrap_or_default();
-        // One that lasts is told when it ends. (Its number comes when all have arrived.)
+        // A safepoint is reported when it ends. (It gets its number when all have arrived.)
         let lasts = found.state(&live) == Ok(State::Reached);
         let layout = &setup.recorder.runtime.vm().layout;
         let counters = Counters::find(&live, layout, &setup.about.version);
@@ -226,8 +227,8 @@ impl<'s> Watch<'s> {
         self.tell(None);
     }
 
-    /// Sleeps until it is time to look again, or there was an alarm since `woken`, or, where
-    /// safepoints are long, until one ends.
+    /// Sleeps until the next check, or an alarm since `woken`, or, if safepoints are long, the end
+    /// of one.
     fn rest(&mut self, woken: u32) {
         let now_ns = process::monotonic_ns();
         if self.lengths.are_long(now_ns) {
@@ -246,12 +247,12 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Sleeps while the futex is `value`, at most `timeout_ns`.
+    /// Sleeps while the futex is `value`, for at most `timeout_ns`.
     fn sleep(&self, value: u32, timeout_ns: u64) {
         dwell_signal::sys::futex_wait_at(self.futex, value, timeout_ns);
     }
 
-    /// The same while there is no safepoint, and until an alarm.
+    /// Sleeps until there is a safepoint, or an alarm.
     fn sleep_on_both(&mut self, woken: u32, timeout_ns: u64) {
         let own = (&self.waker.count, woken);
         if self.waits_for_both {
@@ -262,8 +263,8 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// How soon the beginning of a safepoint is looked for, so that most of the time that threads
-    /// are late is seen, or as much of it as may be had for a small part of a processor.
+    /// Interval between checks for the begin of a safepoint. It is short enough to see most of the
+    /// time that threads are late, within a small share of a processor.
     fn pace_ns(&self) -> u64 {
         let now_ns = process::monotonic_ns();
         let calm_ns = match self.waker.is_set.load(Ordering::SeqCst) {
@@ -273,7 +274,7 @@ impl<'s> Watch<'s> {
         match self.last_late {
             Some((at_ns, late_ns)) if now_ns < at_ns + TENSE_FOR_NS => {
                 let may_ns = self.rest_ns(now_ns).max(TENSE_NS);
-                // Where one in a minute is late, hardly any look would find one.
+                // If one in a minute is late, hardly any check would find it.
                 let seldom_ns = now_ns.saturating_sub(at_ns) / TENSE_LOOKS;
                 (late_ns / 16).max(may_ns).max(seldom_ns).min(calm_ns)
             }
@@ -281,7 +282,7 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// How long to rest at least, so that looking costs what it may.
+    /// Minimum pause, which limits the cost of checks.
     fn rest_ns(&self, now_ns: u64) -> u64 {
         let is_much = |(at_ns, late_ns): (u64, u64)| {
             now_ns.saturating_sub(at_ns) < late_ns.saturating_mul(MUCH)
@@ -299,9 +300,10 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Looks at those that are late until all have arrived. Returns them, with when they did.
+    /// Observes the late threads until all have arrived. Returns them, with their arrival times.
     fn reach(&mut self, stop: &AtomicBool) -> Option<Seen> {
-        /// Pause between two looks at first, and at most; a sixteenth of the time so far else.
+        /// Shortest and longest pause between two observations; in between, a sixteenth of the time
+        /// so far.
         const PAUSE_NS: u64 = 200_000;
         const PAUSE_MAX_NS: u64 = 10_000_000;
         let noted = self.found.noted(&self.live).ok()??;
@@ -338,7 +340,7 @@ impl<'s> Watch<'s> {
         Some(Seen { noted, late })
     }
 
-    /// Who got a processor and came at once has waited until then, which the kernel tells now.
+    /// For a thread that got a processor and arrived at once, the kernel reports its wait only now.
     fn ask_how_it_ended(&self, reach: &mut Reach) {
         for tardy in reach.asked() {
             let record = self.record(tardy.java_thread);
@@ -353,8 +355,8 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Asks late threads where they are, each once, and looks up what they have used. Of many that
-    /// are late at once only some: who is left in the end is asked then.
+    /// Asks each late thread once for its stack, and reads its CPU time. If many are late at once
+    /// it asks some of them, and the others if they are still late then.
     fn ask(&self, reach: &mut Reach, asked: &mut usize) {
         let mut now = 0;
         for tardy in reach.still_late() {
@@ -378,7 +380,8 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// What the kernel says of a thread now: by the end of the safepoint it has long gone on.
+    /// The kernel's account of a thread. It must be read now, because at the end of the safepoint
+    /// the thread has run on.
     fn moment(&self, tid: i32) -> Option<Moment> {
         let mut buf = [0u8; 512];
         let schedule = self.files.read(tid, "schedstat", &mut buf);
@@ -401,7 +404,7 @@ impl<'s> Watch<'s> {
             .find(|record| record.managed_thread() == java_thread)
     }
 
-    /// Puts the last safepoint on the shelf, if it is over and not there yet.
+    /// Reports the last safepoint, if it has ended and is not reported yet.
     fn tell(&mut self, seen: Option<Seen>) {
         if seen.is_some() {
             self.seen = seen;
@@ -424,7 +427,7 @@ impl<'s> Watch<'s> {
         self.sums_told.operation_ns += operation_ns;
         self.lengths
             .add(noted.ended_ns, 1, reaching_ns + operation_ns);
-        // What was seen may be of the one before.
+        // The observation may belong to the safepoint before.
         let (seen, seen_before) = match seen {
             Some(seen) if seen.noted.began_ns == noted.began_ns => (Some(seen), None),
             Some(seen) if missed == 1 => (None, Some(seen)),
@@ -450,10 +453,10 @@ impl<'s> Watch<'s> {
         });
     }
 
-    /// Safepoints that this thread came too late to see, before one that it has seen: how many is
-    /// known, and their times in all.
+    /// Adds safepoints that this thread missed, before one that it has seen. Their number and total
+    /// times are known.
     fn add_missed(&mut self, next: &Noted, missed: u64, seen: Option<Seen>) {
-        // The JVM counts a safepoint after it has noted and logged its end.
+        // The JVM counts a safepoint after it has recorded and logged its end.
         std::thread::sleep(std::time::Duration::from_nanos(COUNT_WAIT_NS));
         let sums = self.not_told().unwrap_or_default();
         self.sums_told.reaching_ns += sums.reaching_ns;
@@ -477,7 +480,7 @@ impl<'s> Watch<'s> {
         });
     }
 
-    /// The last safepoint, if it is over and not told yet.
+    /// The last safepoint, if it has ended and is not reported yet.
     fn ended(&self) -> Option<Noted> {
         for _ in 0..END_WAITS_MAX {
             let noted = self.found.noted(&self.live).ok()??;
@@ -498,8 +501,9 @@ impl<'s> Watch<'s> {
         None
     }
 
-    /// The one before the one that is being reached, if that one was seen. The JVM has forgotten
-    /// its times, but notes how long threads ran since, and has counted how long it took to reach.
+    /// The safepoint before the one that is being reached, if it was observed. The JVM has
+    /// overwritten its times, but has the time that threads have run since, and the counted time to
+    /// reach it.
     fn before(&self, noted: &Noted) -> Option<Noted> {
         let first = self.seen.as_ref()?.noted;
         let ended_ns = noted.began_ns.saturating_sub(noted.ran_ns);
@@ -516,7 +520,7 @@ impl<'s> Watch<'s> {
         })
     }
 
-    /// What was counted and is not told yet.
+    /// Counted times that are not reported yet.
     fn not_told(&self) -> Option<Sums> {
         let now = self.counters?.read(&self.live);
         Some(now.since(&self.sums_before).since(&self.sums_told))
@@ -531,7 +535,7 @@ impl<'s> Watch<'s> {
         name.clone()
     }
 
-    /// How many were late, and those that held the others up longest.
+    /// The number of late threads, and those that held the others up longest.
     fn named(&self, seen: Option<Seen>) -> (u64, Vec<LateThread>) {
         let late = seen.map_or(Vec::new(), |seen| seen.late);
         let named = late.iter().take(NAMED_MAX);
@@ -554,8 +558,8 @@ impl<'s> Watch<'s> {
         })
     }
 
-    /// What a late thread did: one whose CPU clock hardly went had no processor, or waited for a
-    /// page.
+    /// The activity of a late thread. If its CPU clock hardly advanced, it had no processor or
+    /// waited for a page.
     fn doing(tardy: &Tardy) -> &'static str {
         let why_not = tardy.times.and_then(|times| times.why_not());
         why_not.unwrap_or(match tardy.late {
@@ -565,12 +569,12 @@ impl<'s> Watch<'s> {
     }
 }
 
-/// When all had arrived at the safepoint that was `noted` while it was being reached, as far as
-/// what is noted `now` tells.
+/// When all threads had arrived at the safepoint `noted`, which was observed while it was being
+/// reached. `now` is the JVM's present data.
 fn arrived_ns(noted: &Noted, now: Option<Noted>) -> Option<u64> {
     match now {
         Some(now) if now.began_ns == noted.began_ns && now.reached_ns != 0 => Some(now.reached_ns),
-        // The next one has begun: this one was over before, and most are over soon.
+        // The next one has begun, so this one had ended. Most end soon.
         Some(now) if now.began_ns > noted.began_ns => Some(now.began_ns.saturating_sub(now.ran_ns)),
         _ => None,
     }

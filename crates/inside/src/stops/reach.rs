@@ -1,57 +1,57 @@
-//! A safepoint that is being reached: who is late, and what part of the time each holds the others
-//! up. Pure arithmetic on what is seen in one look after the other.
+//! A safepoint that is being reached: the late threads, and the share of the time that each holds
+//! the others up. Pure arithmetic on successive observations.
 
 use dwell_walker::hotspot::safepoints::Late;
 use rustc_hash::FxHashMap;
 
-/// A thread that was seen to be late.
+/// A late thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tardy {
     /// Its `JavaThread*`.
     pub java_thread: u64,
-    /// What it did when it was seen first: on its way to stopping it is in the VM.
+    /// Its activity when first observed. Later it is in the VM, on its way to stopping.
     pub late: Late,
-    /// When it was seen first.
+    /// First observation.
     pub first_ns: u64,
-    /// When it was seen last.
+    /// Last observation.
     pub last_ns: u64,
-    /// Its part of the time: those that are late at a moment share it.
+    /// Its share of the time. Threads that are late at the same moment share the time.
     pub held_ns: u64,
     /// Whether it was asked for its stack.
     pub asked: bool,
-    /// Its key, if it was looked up: it may end as soon as it may go on.
+    /// Its key, if it was read. The thread may end once it may continue.
     pub who: Option<u64>,
-    /// What it did with the time, if that was looked up.
+    /// Its use of the time, if that was read.
     pub times: Option<Times>,
 }
 
-/// What the kernel says of a thread at a moment.
+/// The kernel's account of a thread at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// When.
+    /// The moment.
     pub at_ns: u64,
     /// CPU time it has used.
     pub cpu_ns: u64,
-    /// Time for which it has been ready without a processor, up to when it last got one.
+    /// Time runnable without a processor, up to when it last got one.
     pub waited_ns: u64,
-    /// Whether it runs or is ready to.
+    /// Whether it is running or runnable.
     pub is_ready: bool,
 }
 
-/// What a thread did from one moment to another.
+/// A thread's use of the time between two moments.
 ///
-/// Its state at each look would tell too little: a look at a thread that shares its processor with
-/// the watcher finds it ready whenever it is not asleep for long.
+/// Its state in each observation would not be enough: a thread that shares its processor with the
+/// watcher is found runnable, unless it sleeps for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     first: Moment,
     last: Moment,
-    /// Since when it has been ready and has not gone on.
+    /// Since when it has been runnable without progress.
     stuck_ns: u64,
 }
 
 impl Times {
-    /// From this moment on.
+    /// Begins at this moment.
     #[must_use]
     pub fn since(first: Moment) -> Times {
         Times {
@@ -61,7 +61,7 @@ impl Times {
         }
     }
 
-    /// Up to this one.
+    /// Extends to this moment.
     pub fn until(&mut self, now: Moment) {
         let has_moved = (now.cpu_ns, now.waited_ns) != (self.last.cpu_ns, self.last.waited_ns);
         if has_moved || !now.is_ready {
@@ -70,8 +70,8 @@ impl Times {
         self.last = now;
     }
 
-    /// A wait for a processor is over: the kernel tells it then, and all of it. What the thread
-    /// did since, at the safepoint, is no part of what it did before.
+    /// Ends a wait for a processor; the kernel reports its whole length at the end. The thread's
+    /// time after that, at the safepoint, does not count.
     pub fn has_waited(&mut self, waited_ns: u64) {
         if waited_ns != self.last.waited_ns {
             self.stuck_ns = self.last.at_ns;
@@ -82,15 +82,15 @@ impl Times {
     /// Why it did not run, if it hardly did.
     #[must_use]
     pub fn why_not(&self) -> Option<&'static str> {
-        /// Of so long a time half is enough; of a shorter one nearly all; still shorter ones tell
-        /// nothing.
+        /// From this duration on, half of the time is enough for an answer. A shorter time needs
+        /// nearly all of it, and a still shorter one has no answer.
         const LONG_NS: u64 = 1_000_000;
         const SHORT_NS: u64 = 200_000;
         let (first, last) = (&self.first, &self.last);
         let seen_ns = last.at_ns.saturating_sub(first.at_ns);
         let used_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
         let stuck_ns = last.at_ns.saturating_sub(self.stuck_ns);
-        // The kernel adds a wait when it is over: also what was of it before the first moment.
+        // The kernel adds a wait at its end, also the part before the first moment.
         let ready_ns = last.waited_ns.saturating_sub(first.waited_ns) + stuck_ns;
         let known_ns = seen_ns.max(ready_ns);
         let most_ns = match known_ns {
@@ -103,7 +103,7 @@ impl Times {
         }
         let asleep_ns = seen_ns.saturating_sub(used_ns).saturating_sub(ready_ns);
         match asleep_ns > ready_ns {
-            // It may as well have arrived, and stand: of a short time that is most of it.
+            // The thread may also have arrived and stopped. That would be most of a short time.
             true if known_ns < LONG_NS => None,
             true => Some("page-fault"),
             false => Some("runnable"),
@@ -111,19 +111,19 @@ impl Times {
     }
 }
 
-/// What has been seen of a safepoint so far.
+/// Observations of a safepoint so far.
 #[derive(Debug)]
 pub struct Reach {
-    /// When it was asked for.
+    /// Time of its request.
     pub began_ns: u64,
-    /// When threads were looked at last.
+    /// Time of the last observation.
     looked_ns: u64,
     tardy: Vec<Tardy>,
     places: FxHashMap<u64, usize>,
 }
 
 impl Reach {
-    /// One that was asked for at `began_ns`.
+    /// A safepoint that was requested at `began_ns`.
     #[must_use]
     pub fn new(began_ns: u64) -> Reach {
         Reach {
@@ -134,8 +134,8 @@ impl Reach {
         }
     }
 
-    /// A look: these threads have not arrived. Those that were seen before and are not among them
-    /// have; the time since the last look is shared by those who are.
+    /// Adds an observation: these threads have not arrived. Earlier ones that are missing have
+    /// arrived. The late threads share the time since the last observation.
     pub fn look(&mut self, now_ns: u64, late: &[(u64, Late)]) {
         if late.is_empty() {
             return;
@@ -164,7 +164,7 @@ impl Reach {
         }
     }
 
-    /// Those seen in the last look.
+    /// The threads of the last observation.
     pub fn still_late(&mut self) -> impl Iterator<Item = &mut Tardy> {
         let looked_ns = self.looked_ns;
         self.tardy
@@ -172,14 +172,14 @@ impl Reach {
             .filter(move |tardy| tardy.last_ns == looked_ns)
     }
 
-    /// Those that were asked, when all have arrived.
+    /// Threads that were asked for their stacks, when all have arrived.
     pub fn asked(&mut self) -> impl Iterator<Item = &mut Tardy> {
         self.tardy.iter_mut().filter(|tardy| tardy.asked)
     }
 
-    /// All have arrived at `reached_ns`: those that were late, who held others up longest first,
-    /// with when they arrived at the latest. The rest of the time is shared by those of the last
-    /// look.
+    /// Ends with the arrival of all at `reached_ns`. Returns the late threads with their latest
+    /// possible arrival times, those that held others up longest first. The threads of the last
+    /// observation share the remaining time.
     #[must_use]
     pub fn finish(mut self, reached_ns: u64) -> Vec<(Tardy, u64)> {
         let rest_ns = reached_ns.saturating_sub(self.looked_ns);
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_late_holds_all_of_the_time() {
+    fn single_late_thread_holds_all_of_the_time() {
         let mut reach = Reach::new(1000);
         reach.look(2000, &[(7, Late::InJava)]);
         reach.look(5000, &[(7, Late::InVm)]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_shared_by_those_that_are_late_at_a_moment() {
+    fn threads_late_at_a_moment_share_the_time() {
         let mut reach = Reach::new(0);
         reach.look(100, &[(1, Late::InJava), (2, Late::InJava)]);
         reach.look(200, &[(2, Late::InJava)]);
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_nobodys() {
+    fn unobserved_time_belongs_to_no_thread() {
         let mut reach = Reach::new(10);
         reach.look(20, &[]);
         assert_eq!(reach.finish(30), []);
     }
 
-    /// A thread that is looked at every 10 ms: CPU time, time it was ready, whether it is now.
+    /// A thread that is observed every 10 ms: CPU time, time runnable, whether it is runnable now.
     fn seen(moments: &[(u64, u64, bool)]) -> Option<&'static str> {
         let moment = |(at, (cpu, waited, is_ready)): (usize, &(u64, u64, bool))| Moment {
             at_ns: at as u64 * 10_000_000,
@@ -258,19 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn why_a_thread_did_not_run_is_told_by_times_and_not_by_looks() {
+    fn reason_for_not_running_comes_from_times() {
         assert_eq!(seen(&[(5, 1, true)]), None);
         assert_eq!(seen(&[(0, 0, true), (8, 1, true), (17, 2, true)]), None);
-        // It waits for a processor all the time, and the kernel adds that up in the end only.
+        // It waits for a processor all the time, and the kernel adds that up at the end only.
         assert_eq!(seen(&[(5, 1, true); 4]), Some("runnable"));
         let got_one = [(5, 1, true), (5, 1, true), (6, 20, true)];
         assert_eq!(seen(&got_one), Some("runnable"));
         // In the kernel.
         assert_eq!(seen(&[(5, 1, false); 4]), Some("page-fault"));
-        // It sleeps for short times, and each look keeps it from its processor for a moment.
+        // It sleeps briefly, and each observation keeps it from its processor for a moment.
         let busy = [(5, 1, true), (6, 2, true), (7, 3, true), (8, 4, true)];
         assert_eq!(seen(&busy), Some("page-fault"));
-        // Seen once, when it had waited for long, and once more when it had come.
+        // Observed once after a long wait, and again after its arrival.
         let moment = |at_us: u64, waited_us: u64, is_ready| Moment {
             at_ns: at_us * 1000,
             cpu_ns: 5000,
@@ -283,7 +283,7 @@ mod tests {
         let mut times = Times::since(moment(1000, 10, true));
         times.has_waited(110_000);
         assert_eq!(times.why_not(), None);
-        // It ran, and came long before the last one: what it stood then is not told of it.
+        // It ran, and arrived long before the last one. Its time stopped there does not count.
         let mut times = Times::since(moment(1000, 10, true));
         times.until(Moment {
             cpu_ns: 1_905_000,
@@ -291,7 +291,7 @@ mod tests {
         });
         times.has_waited(10_000);
         assert_eq!(times.why_not(), None);
-        // Of a short time nearly all has to be known.
+        // A short time must be known nearly completely.
         let short = |used_ns| {
             let first = moment(1000, 10, true);
             let mut times = Times::since(first);
@@ -304,7 +304,7 @@ mod tests {
         };
         assert_eq!(short(0), Some("runnable"));
         assert_eq!(short(100_000), None);
-        // First the one, then, longer, the other.
+        // First one state, then, for longer, the other.
         let ready = [(5, 1, false), (5, 1, true), (5, 1, true), (5, 1, true)];
         assert_eq!(seen(&ready), Some("runnable"));
     }

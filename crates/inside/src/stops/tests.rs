@@ -1,4 +1,4 @@
-//! What is told of each safepoint, seen or missed: with a JVM made up, whose notes tests write.
+//! The report of each safepoint, seen or missed, from a JVM made up, whose data the tests write.
 
 use super::*;
 use crate::hotspot::made_up::recording;
@@ -8,7 +8,7 @@ use dwell_recorder::runtime::Watch as _;
 use dwell_walker::hotspot::Layout;
 use std::time::{Duration, Instant};
 
-/// Where each of the JVM's notes is, in bytes, and its symbol.
+/// Offset of each of the JVM's fields in bytes, and its symbol.
 const NOTES: [(&str, u64); 11] = [
     ("_ZN20SafepointSynchronize6_stateE", 0),
     ("_ZN20SafepointSynchronize13_safepoint_idE", 8),
@@ -29,7 +29,7 @@ const RUNNING: u64 = 0;
 const REACHING: u64 = 1;
 const REACHED: u64 = 2;
 
-/// What the JVM has noted.
+/// The JVM's fields.
 #[derive(Clone, Copy)]
 struct Notes(Words);
 
@@ -63,8 +63,7 @@ impl Notes {
         self.0.set(STATE, state);
     }
 
-    /// Times: when it was asked for, when all had arrived, when they went on, and how long they had
-    /// run before.
+    /// Times: request, arrival of all threads, their release, and how long they had run before.
     fn note(self, id: u64, [began, reached, ended, ran]: [u64; 4]) {
         let words = [id, 1, began, reached, ended, ran, 30, 12];
         for (word, (_, at)) in words.into_iter().zip(&NOTES[1..]) {
@@ -73,7 +72,7 @@ impl Notes {
     }
 }
 
-/// How many, how long until they were reached, and how long they took in all.
+/// Number, time to reach them, and time in them.
 const COUNTED: [&str; 3] = [
     "sun.rt.safepoints",
     "sun.rt.safepointSyncTime",
@@ -102,7 +101,7 @@ fn watch(setup: &Setup, notes: Notes) -> Watch<'_> {
     Watch::new(setup, notes.found(), notes.futex(), waker())
 }
 
-/// Number, how many, and times.
+/// Number of the safepoint, count, and times.
 fn told(setup: &Setup) -> Vec<(u64, u64, [u64; 3])> {
     let all = setup.stops.take();
     let times = |it: &Stop| [it.began_ns, it.reaching_ns, it.operation_ns];
@@ -122,7 +121,7 @@ fn tardy(java_thread: u64) -> Tardy {
     }
 }
 
-/// One that was seen while it was being reached, with so many who were late.
+/// A safepoint that was observed while it was being reached, with so many late threads.
 fn seen(began_ns: u64, late: u64) -> Option<Seen> {
     Some(Seen {
         noted: Noted {
@@ -135,7 +134,7 @@ fn seen(began_ns: u64, late: u64) -> Option<Seen> {
 }
 
 #[test]
-fn each_safepoint_is_told_once_when_it_is_over() {
+fn safepoint_is_reported_once_after_its_end() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     notes.note(5, [10, 20, 30, 0]);
     let mut watch = watch(&setup, notes);
@@ -164,14 +163,14 @@ fn each_safepoint_is_told_once_when_it_is_over() {
 }
 
 #[test]
-fn one_that_lasts_is_told_in_the_end() {
+fn lasting_safepoint_is_reported_at_its_end() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     notes.state(REACHED);
     notes.note(6, [1000, 1200, 40, 970]);
     let mut watch = watch(&setup, notes);
     watch.tell(None);
     assert_eq!(told(&setup), []);
-    // Threads go on, and its end is not noted yet.
+    // Threads continue, but its end is not recorded yet.
     notes.state(RUNNING);
     watch.tell(None);
     assert_eq!(told(&setup), []);
@@ -181,26 +180,26 @@ fn one_that_lasts_is_told_in_the_end() {
 }
 
 #[test]
-fn those_that_were_missed_have_the_times_that_were_counted() {
+fn missed_safepoints_have_the_counted_times() {
     let mut layout = layout();
     let counted = made_up::Counters::new(&mut layout, &COUNTED);
     counted.set(&[5, 700, 1700]);
     let (notes, setup) = (Notes::new(), setup(layout));
     notes.note(5, [10, 20, 30, 0]);
     let mut watch = watch(&setup, notes);
-    // Three: of the two first ones only the sums are known.
+    // Three safepoints: only sums are known of the first two.
     notes.note(8, [9000, 9100, 9300, 0]);
     counted.set(&[8, 700 + 100 + 40, 1700 + 300 + 240]);
     watch.tell(None);
     let missed = (7, 2, [9000, 40, 200]);
-    // What is noted is counted as well, and no part of what was missed.
+    // A recorded safepoint is counted as well, but not as missed.
     let all = setup.stops.take();
     assert_eq!(all.len(), 2);
     assert_eq!((all[0].source, all[1].source), (COUNTERS, NOTED));
-    assert_eq!(all[0].operation, "", "of several nobody knows");
+    assert_eq!(all[0].operation, "", "unknown for several");
     let times = [all[0].began_ns, all[0].reaching_ns, all[0].operation_ns];
     assert_eq!((all[0].id, all[0].count, times), missed);
-    // Nothing was missed: the counters are not asked.
+    // None was missed, so the counters are not read.
     counted.set(&[9, 5000, 9000]);
     notes.note(9, [9500, 9510, 9530, 0]);
     watch.tell(None);
@@ -208,7 +207,7 @@ fn those_that_were_missed_have_the_times_that_were_counted() {
 }
 
 #[test]
-fn without_counters_the_missed_are_counted_all_the_same() {
+fn missed_safepoints_are_counted_without_counters() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let mut watch = watch(&setup, notes);
     notes.note(4, [9000, 9100, 9300, 0]);
@@ -218,13 +217,13 @@ fn without_counters_the_missed_are_counted_all_the_same() {
 }
 
 #[test]
-fn who_was_late_is_told_with_the_safepoint_that_it_was_late_for() {
+fn late_threads_belong_to_their_own_safepoint() {
     for (id, seen_ns, late) in [
         // The next one.
         (6, 9000, vec![2]),
-        // The one before, of which the JVM has forgotten the times.
+        // The safepoint before, whose times the JVM has overwritten.
         (7, 8000, vec![2, 0]),
-        // One of several that nobody knows; and one that cannot be.
+        // One of several unknown ones; and an impossible one.
         (8, 8000, vec![0, 0]),
         (6, 8000, vec![0]),
     ] {
@@ -245,7 +244,7 @@ fn who_was_late_is_told_with_the_safepoint_that_it_was_late_for() {
 }
 
 #[test]
-fn what_is_seen_waits_for_the_end_of_its_safepoint() {
+fn observation_waits_for_the_end_of_its_safepoint() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let mut watch = watch(&setup, notes);
     notes.state(REACHED);
@@ -259,13 +258,13 @@ fn what_is_seen_waits_for_the_end_of_its_safepoint() {
 }
 
 #[test]
-fn of_many_only_those_who_were_late_longest_are_named() {
+fn latest_of_many_late_threads_are_named() {
     let setup = setup(layout());
     let watch = watch(&setup, Notes::new());
     let (late, named) = watch.named(seen(1, NAMED_MAX as u64 + 3));
     assert_eq!((late, named.len()), (NAMED_MAX as u64 + 3, NAMED_MAX));
     assert_eq!(watch.named(None), (0, Vec::new()));
-    // Nobody knows who it was, and its thread is gone.
+    // Its key is unknown, and its thread has exited.
     let unknown = Tardy {
         who: None,
         ..tardy(0x7777_0000)
@@ -274,7 +273,7 @@ fn of_many_only_those_who_were_late_longest_are_named() {
 }
 
 #[test]
-fn the_one_before_is_put_together_while_the_next_is_being_reached() {
+fn earlier_safepoint_is_rebuilt_during_the_next() {
     let with = |id, began_ns, ran_ns, counted_ns| {
         let mut layout = layout();
         let counted = made_up::Counters::new(&mut layout, &COUNTED);
@@ -287,7 +286,7 @@ fn the_one_before_is_put_together_while_the_next_is_being_reached() {
         watch.tell(seen(3000, 1));
         told(&setup)
     };
-    // It ended 1000 ns before the next one was asked for.
+    // It ended 1000 ns before the request of the next one.
     assert_eq!(with(6, 5000, 1000, 400), [(6, 1, [3000, 400, 600])]);
     assert_eq!(with(6, 5000, 1000, 1000), [(6, 1, [3000, 1000, 0])]);
     assert_eq!(with(6, 5000, 1000, 1001), [], "longer than there was time");
@@ -295,11 +294,11 @@ fn the_one_before_is_put_together_while_the_next_is_being_reached() {
     assert_eq!(with(6, 5000, 2001, 0), [], "it had ended before it began");
     assert_eq!(with(6, 5000, 0, 0), [], "threads had not run since");
     assert_eq!(with(7, 5000, 1000, 400), [], "one of two");
-    assert_eq!(with(5, 5000, 1000, 400), [], "told before");
+    assert_eq!(with(5, 5000, 1000, 400), [], "reported before");
 }
 
 #[test]
-fn when_all_had_arrived_is_noted_or_told_by_the_next_one() {
+fn arrival_time_is_recorded_or_bounded_by_the_next() {
     let noted = |began_ns, reached_ns, ran_ns| Noted {
         began_ns,
         reached_ns,
@@ -309,14 +308,14 @@ fn when_all_had_arrived_is_noted_or_told_by_the_next_one() {
     let seen = noted(1000, 0, 0);
     assert_eq!(arrived_ns(&seen, Some(noted(1000, 1200, 0))), Some(1200));
     assert_eq!(arrived_ns(&seen, Some(noted(1000, 0, 0))), None, "not yet");
-    // Threads have run for 300 ns when the next one was asked for.
+    // Threads have run for 300 ns when the next one is requested.
     assert_eq!(arrived_ns(&seen, Some(noted(1900, 0, 300))), Some(1600));
     assert_eq!(arrived_ns(&seen, Some(noted(999, 1200, 300))), None);
     assert_eq!(arrived_ns(&seen, None), None);
 }
 
 #[test]
-fn nobody_is_late_for_a_safepoint_that_is_reached_at_once() {
+fn safepoint_reached_at_once_has_no_late_threads() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let mut watch = watch(&setup, notes);
     let stop = AtomicBool::new(false);
@@ -324,16 +323,16 @@ fn nobody_is_late_for_a_safepoint_that_is_reached_at_once() {
         notes.note(1, [began, began + 5, 0, 0]);
         notes.state(REACHED);
         let seen = watch.reach(&stop).unwrap();
-        assert_eq!(setup.stops.open_ns(), Some(began), "others are told");
+        assert_eq!(setup.stops.open_ns(), Some(began), "other threads know it");
         (seen.noted.began_ns, seen.late.len())
     };
     assert_eq!(reach(9000), (9000, 0), "it was asked for long ago");
     let now_ns = process::monotonic_ns() + 3_600_000_000_000;
-    assert_eq!(reach(now_ns), (now_ns, 0), "nobody can be late yet");
+    assert_eq!(reach(now_ns), (now_ns, 0), "too early for late threads");
 }
 
 #[test]
-fn safepoints_are_looked_for_as_often_as_others_had_to_wait() {
+fn check_interval_follows_the_waits_for_late_threads() {
     let setup = setup(layout());
     let mut watch = watch(&setup, Notes::new());
     let now_ns = process::monotonic_ns();
@@ -354,9 +353,9 @@ fn safepoints_are_looked_for_as_often_as_others_had_to_wait() {
     }
     watch.waker.is_set.store(false, Ordering::SeqCst);
     watch.last_late = Some((later_ns, u64::MAX));
-    assert_eq!(watch.pace_ns(), CALM_NS, "nobody else tells");
+    assert_eq!(watch.pace_ns(), CALM_NS, "no other report");
     watch.waker.is_set.store(true, Ordering::SeqCst);
-    // The longer ago it was, the less often.
+    // The interval grows with the time since the last late threads.
     watch.last_late = Some((now_ns - TENSE_FOR_NS / 2, 1));
     assert!(watch.pace_ns() >= TENSE_FOR_NS / 2 / TENSE_LOOKS);
     watch.last_late = Some((now_ns.saturating_sub(TENSE_FOR_NS), 1));
@@ -364,7 +363,7 @@ fn safepoints_are_looked_for_as_often_as_others_had_to_wait() {
 }
 
 #[test]
-fn a_safepoint_is_late_from_what_was_asked_for_on() {
+fn safepoint_is_late_from_the_configured_time_on() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let late_ns = setup.options.late.as_nanos() as u64;
     let mut watch = watch(&setup, notes);
@@ -377,7 +376,7 @@ fn a_safepoint_is_late_from_what_was_asked_for_on() {
 }
 
 #[test]
-fn what_a_late_thread_did_is_told_by_its_times_or_else_by_where_it_was() {
+fn late_thread_activity_comes_from_times_or_its_state() {
     let with = |late, times| {
         Watch::doing(&Tardy {
             late,
@@ -405,7 +404,7 @@ fn what_a_late_thread_did_is_told_by_its_times_or_else_by_where_it_was() {
 }
 
 #[test]
-fn operations_are_called_as_the_jvm_calls_them() {
+fn operations_have_the_jvms_names() {
     let notes = Notes::new();
     let setup = setup(layout());
     let mut watch = watch(&setup, notes);
@@ -416,9 +415,9 @@ fn operations_are_called_as_the_jvm_calls_them() {
     assert_eq!(watch.operation(1), "G1CollectForAllocation", "known by now");
 }
 
-/// The whole thread: it tells a safepoint that comes while it watches, and ends when it is told to.
+/// The whole thread: it reports a safepoint that comes while it watches, and ends when it must.
 #[test]
-fn a_watcher_tells_what_comes_until_it_is_ended() {
+fn watcher_reports_safepoints_until_it_ends() {
     let notes = Notes::new();
     let with = |found| {
         let mut vm = Vm::made_up(layout());
@@ -431,7 +430,7 @@ fn a_watcher_tells_what_comes_until_it_is_ended() {
     let (setup, watcher) = with(Some(notes.found()));
     let watcher = watcher.unwrap();
     assert!(watcher.alarm.is_none(), "timers cannot wake it");
-    // It may have begun only after this one.
+    // It may begin only after this one.
     notes.note(1, [1000, 1200, 2000, 0]);
     let until = Instant::now() + Duration::from_secs(60);
     let mut id = 1;

@@ -1,25 +1,25 @@
-//! How often the watcher may look by itself, so that looking takes no more than a small part of a
-//! processor: where threads are late all the time (on a busy machine, say) it would look a
-//! thousand times a second. Pure arithmetic.
+//! Limits the watcher's own checks to a small share of a processor. If threads are late all the
+//! time (on a busy machine, for example), it would check a thousand times a second. Pure
+//! arithmetic.
 
-/// A look is followed by a rest of so many times what looks cost: 0.1 % of one processor, ...
+/// Pause after a check, in multiples of its cost: 0.1 % of one processor, ...
 const RESTS: u64 = 1000;
-/// ... or 0.4 % where much time is lost.
+/// ... or 0.4 % if much time is lost.
 const RESTS_WORTH: u64 = 250;
-/// The mean is one of so many looks.
+/// Weight of one check in the running mean: one in so many.
 const LOOKS: u64 = 16;
 
-/// What looks cost.
+/// Cost of checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thrift {
-    /// CPU time of the thread when it looked last, in ns.
+    /// CPU time of the thread at its last check, in ns.
     last_ns: Option<u64>,
-    /// What a look costs, in ns.
+    /// Cost of a check in ns.
     cost_ns: u64,
 }
 
 impl Thrift {
-    /// The thread, which has used `cpu_ns` by now, looks again.
+    /// Adds a check of the thread, which has used `cpu_ns` so far.
     pub fn looks(&mut self, cpu_ns: u64) {
         if let Some(last_ns) = self.last_ns.replace(cpu_ns) {
             let cost_ns = cpu_ns.saturating_sub(last_ns);
@@ -28,8 +28,7 @@ impl Thrift {
         }
     }
 
-    /// The shortest rest, in ns; where threads are late for much of the time it is worth more to
-    /// see who is.
+    /// The shortest pause in ns. It is shorter while late threads cost much time.
     #[must_use]
     pub fn rest_ns(&self, is_worth_it: bool) -> u64 {
         let rests = if is_worth_it { RESTS_WORTH } else { RESTS };
@@ -41,8 +40,8 @@ impl Thrift {
 mod tests {
     use super::*;
 
-    /// A thread that rests as long as it is told to, or for the time it would like to, and uses
-    /// `cost_ns` for each look: its part of a processor.
+    /// Share of a processor that a thread uses for checks: each costs `cost_ns`, and it pauses as
+    /// long as it must, or as long as it wants to.
     fn part(cost_ns: impl Fn(u64) -> u64, wanted_ns: u64, is_worth_it: bool) -> f64 {
         let (mut thrift, mut cpu_ns, mut now_ns) = (Thrift::default(), 0, 0);
         for look in 0..100_000 {
@@ -54,12 +53,12 @@ mod tests {
     }
 
     #[test]
-    fn looks_take_so_much_of_a_processor_and_no_more() {
+    fn checks_take_at_most_their_share_of_a_processor() {
         let steady = part(|_| 30_000, 1_000_000, true);
         assert!((0.0038..0.0041).contains(&steady), "{steady}");
         let steady = part(|_| 30_000, 1_000_000, false);
         assert!((0.0009..0.0011).contains(&steady), "{steady}");
-        // One of a hundred takes a hundred times as long.
+        // One in a hundred costs a hundred times as much.
         let uneven = part(
             |look| if look % 100 == 0 { 500_000 } else { 5_000 },
             1_000_000,
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_seldom_or_quickly_is_let_be() {
+    fn rare_or_cheap_checks_need_no_longer_pause() {
         let cheap = part(|_| 500, 1_000_000, false);
         assert!((0.0004..0.0006).contains(&cheap), "{cheap}");
         let mut thrift = Thrift::default();

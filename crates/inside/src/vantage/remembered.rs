@@ -1,45 +1,44 @@
-//! Walks of waiting threads that need not be done again: a thread mostly waits where it has waited
-//! before, and then a few words of its stack are all that has to be read.
+//! A cache of walks of waiting threads. A thread mostly waits where it has waited before, and then
+//! a few words of its stack are enough to know its frames.
 //!
-//! A walk is a function of the registers it begins with, of the words of the stack that it reads,
-//! and of the runtime's code and metadata. The words are noted while it goes on; what the last say
-//! of a stack that is there stays true from one safepoint to the next, as `drain/moment.rs` says.
-//! So who waits with the same registers, and has the same values in all these words, has the same
-//! frames.
+//! A walk depends on its first registers, on the stack words that it reads, and on the runtime's
+//! code and metadata. The words are recorded during the walk. Code and metadata of a stack stay
+//! valid from one safepoint to the next (see `drain/moment.rs`). So a thread that waits with the
+//! same registers and the same values in these words has the same frames.
 
 use dwell_signal::Live;
 use dwell_walker::hotspot::threads::Anchor;
 use dwell_walker::{Fault, Frame, Memory, Outcome, Walk};
 use std::cell::{Cell, RefCell};
 
-/// Walks are kept in sets, by where they begin: a thread mostly waits at few places, but several of
-/// them may have the same registers.
+/// Walks are kept in sets by their start. A thread mostly waits at few places, but several of them
+/// may have the same registers.
 const SETS: usize = 64;
 const SET_MAX: usize = 8;
-/// Deeper stacks are not remembered, ...
+/// Deeper stacks are not cached, ...
 const WORDS_MAX: usize = 640;
 const FRAMES_MAX: usize = 256;
-/// ... and all is forgotten at so many bytes; 500 walks of 20 frames are half a megabyte.
+/// ... and the cache is cleared at this size. 500 walks of 20 frames are half a megabyte.
 const BYTES_MAX: usize = 2 << 20;
-/// Below sp a walk may read as well.
+/// A walk may also read so many bytes below sp.
 const BELOW: u64 = 256;
 
-/// With what a walk begins.
+/// The start of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The `JavaThread*`.
     pub thread: u64,
-    /// Where the thread is.
+    /// The program counter.
     pub pc: u64,
-    /// And its stack.
+    /// The stack pointer.
     pub sp: u64,
     /// The frame pointer, if it is known.
     pub fp: u64,
     /// Its last Java frame.
     pub anchor: Anchor,
-    /// Where its stack ends.
+    /// End of the stack.
     pub high: u64,
-    /// Tells what is known of libraries from what was before.
+    /// Version of the known libraries.
     pub map: usize,
 }
 
@@ -63,9 +62,9 @@ impl Known {
     }
 }
 
-/// The walks of this moment.
+/// The walks since the last safepoint.
 struct Walks {
-    /// In each the ones that were asked for last come first.
+    /// Each set is sorted by last use.
     sets: Vec<Vec<Known>>,
     bytes: usize,
 }
@@ -92,10 +91,10 @@ impl Walks {
     }
 }
 
-/// See above. Not for several threads.
+/// The cache. Not for use by several threads.
 pub struct Remembered {
     walks: RefCell<Walks>,
-    /// For the words that the walk reads which goes on.
+    /// Buffer for the words of the walk in progress.
     words: Box<[Cell<(u64, u64)>]>,
 }
 
@@ -112,12 +111,12 @@ impl Default for Remembered {
 }
 
 impl Remembered {
-    /// The runtime may have changed: what was walked before tells nothing.
+    /// Clears the cache, because the runtime may have changed.
     pub fn clear(&self) {
         self.walks.borrow_mut().clear();
     }
 
-    /// Has a stack walked by `walk`, if it is not known.
+    /// Walks a stack by `walk`, if it is not in the cache.
     pub fn walk(
         &self,
         live: Live,
@@ -162,10 +161,10 @@ fn set_of(start: &Start) -> usize {
     (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SETS
 }
 
-/// The process's memory; notes what is read of a stack. May be used in handlers.
+/// The process's memory. Records the words that are read of a stack. Usable in handlers.
 pub struct Noting<'a> {
     live: Live,
-    /// Where the stack is.
+    /// Lower end of the stack.
     low: u64,
     bytes: u64,
     words: &'a [Cell<(u64, u64)>],
@@ -209,8 +208,8 @@ impl<'a> Noting<'a> {
         }
     }
 
-    /// The words, as they were read; `None` if not all were noted. (If one had two values, as the
-    /// thread has run, it will not have both again.)
+    /// The recorded words; `None` if some are missing. (A word with two values, because the thread
+    /// has run, can never match later.)
     fn taken(&self) -> Option<Box<[(u64, u64)]>> {
         let noted = self.words.get(..self.len.get())?;
         let is_whole = self.is_whole.get();
@@ -219,7 +218,7 @@ impl<'a> Noting<'a> {
 }
 
 impl Memory for Noting<'_> {
-    // Called from some hundred places, for two kinds of walks.
+    // Not inlined: it has some hundred callers, for two kinds of walks.
     #[inline(never)]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
         let value = self.live.word(addr);
@@ -233,7 +232,7 @@ impl Memory for Noting<'_> {
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         let end = addr.wrapping_add(buf.len() as u64);
         if end > self.low && addr < self.low.wrapping_add(self.bytes) {
-            // Not by words: seldom, and not remembered.
+            // Reads of other sizes are rare; such a walk is not cached.
             self.is_whole.set(false);
         }
         self.live.read(addr, buf)

@@ -1,4 +1,4 @@
-//! What a walk begins with, and that none is done by what is not known.
+//! The start of a walk, and refusals without one.
 
 use super::*;
 use crate::hotspot::made_up::source;
@@ -7,7 +7,7 @@ use dwell_recorder::sys::process;
 use dwell_signal::Registration;
 
 #[test]
-fn an_anchor_without_a_pc_has_it_below_sp() {
+fn anchor_without_a_pc_has_it_below_sp() {
     let words = Words::new(&[0x4444, 0]);
     let sp = words.at() + 8;
     let with = |sp, pc| {
@@ -21,7 +21,7 @@ fn an_anchor_without_a_pc_has_it_below_sp() {
 }
 
 #[test]
-fn a_continuation_was_entered_on_the_stack_or_is_another_s() {
+fn continuation_is_entered_on_this_stack_or_another() {
     for (entry, high, wanted) in [
         (0x1000, 0x2000, 0x1000),
         (0xfff, 0x2000, 0),
@@ -34,11 +34,11 @@ fn a_continuation_was_entered_on_the_stack_or_is_another_s() {
     }
 }
 
-/// The calling thread asks itself where it is.
+/// The calling thread samples itself.
 #[test]
-fn a_walk_begins_where_the_thread_was() {
+fn walk_begins_at_the_interrupted_place() {
     let engine = source().engine;
-    // Eleven days: it is asked, and not sampled besides.
+    // Eleven days, so that the only sample is the requested one.
     engine.start(1_000_000_000_000_000);
     let registration = Registration {
         tid: process::own_tid(),
@@ -80,7 +80,7 @@ fn a_walk_begins_where_the_thread_was() {
 }
 
 #[test]
-fn nobody_is_walked_by_what_is_not_known() {
+fn unknown_start_refuses_a_walk() {
     let mut frames = [Frame::EMPTY; 4];
     let chunk = Chunk {
         object: NOWHERE,

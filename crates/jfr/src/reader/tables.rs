@@ -21,7 +21,7 @@ pub(crate) struct Tables {
     pub(crate) texts: Interner<Arc<str>>,
     /// Strings of constants: every chunk has the same ones.
     pub(crate) strings: Interner<Arc<str>>,
-    /// For each string, the place of the displayed name of the class with that name, plus one.
+    /// By string: the place of the displayed name of the class with that name, plus one.
     shown: Vec<u32>,
     /// Places of long names of threads among the strings.
     long_names: Links,

@@ -93,26 +93,26 @@ macro_rules! table { ($into:ident) => { $into! {
         ticks_passed: u64 = Count "ticks" "Ticks";
         /// Threads that lived
         live: u64 = Count "live" "Live Threads";
-        /// Of these, threads that could be chosen
+        /// Live threads that could be chosen
         eligible: u64 = Count "eligible" "Eligible Threads";
         /// Threads that were chosen
         sampled: u64 = Count "sampled" "Sampled Threads";
-        /// Of these, threads that nothing could be said of
+        /// Chosen threads without a result
         failed: u64 = Count "failed" "Failed";
-        /// CPU time that looking took
+        /// CPU time of sampling
         cpu_ns: u64 = Nanos "cpu" "CPU Time";
         /// Virtual threads without a carrier, estimated from those that were chosen
         unmounted: u64 = Count "unmounted" "Unmounted Virtual Threads";
-        /// Of these, threads that were chosen
+        /// Virtual threads without a carrier that were chosen
         unmounted_sampled: u64 = Count "unmountedSampled" "Sampled Unmounted Virtual Threads";
-        /// Of these, threads that nothing could be said of
+        /// Chosen virtual threads without a result
         unmounted_failed: u64 = Count "unmountedFailed" "Failed Unmounted Virtual Threads";
-        /// Of those chosen, threads known not to have run since their last look
+        /// Chosen threads that have not run since their last look
         followed: u64 = Count "followed" "Followed Threads";
-        /// Of those chosen, threads of which the kernel's page told whether they have run
-        by_page: u64 = Count "byPage" "Threads Told by Page";
-        /// Of those chosen, threads that have run and were told where they are by their signs
-        by_sign: u64 = Count "bySign" "Threads Told by Sign";
+        /// Chosen threads for which the kernel's page showed whether they have run
+        by_page: u64 = Count "byPage" "Threads Known by Page";
+        /// Chosen threads that have run and were placed by their fingerprints
+        by_fingerprint: u64 = Count "byFingerprint" "Threads Known by Fingerprint";
     }
     /// Wall time of a cause since the recording began, by looks at threads that did not run
     WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {

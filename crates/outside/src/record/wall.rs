@@ -181,7 +181,7 @@ impl Wall {
             unmounted_failed: found.failed,
             followed: 0,
             by_page: 0,
-            by_sign: 0,
+            by_fingerprint: 0,
         });
         // If the budget is too small for one sample per tick, ticks are skipped.
         self.wait = self.budget.ticks();

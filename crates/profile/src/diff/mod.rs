@@ -100,7 +100,7 @@ pub struct Growth {
     pub rate_a: f64,
     /// The same of the second profile.
     pub rate_b: f64,
-    /// How much more the second one is, as a part of the first one; `None` where that has none.
+    /// Increase of the second one as a part of the first one; `None` if the first one is 0.
     pub part: Option<f64>,
     /// The standard error of that part.
     pub error: Option<f64>,

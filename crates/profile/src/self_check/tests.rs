@@ -398,8 +398,8 @@ fn few_samples_are_chance_and_many_are_not() {
     assert_eq!(
         scene.warnings(),
         [
-            "wall time seen for GET /a is 0.60 +- 0.02 of its latencies: too few samples; record \
-          with --wall-budget 5%"
+            "sampled wall time for GET /a is 0.60 +- 0.02 of its latencies: too few samples; \
+             record with --wall-budget 5%"
         ]
     );
 }
@@ -438,7 +438,7 @@ fn total_is_off_where_single_endpoints_are_chance() {
     }
     let warnings = scene.warnings();
     assert_eq!(warnings.len(), 1);
-    let begin = "wall time seen for all endpoints is 0.70 +- 0.06 of their latencies: too few";
+    let begin = "sampled wall time for all endpoints is 0.70 +- 0.06 of their latencies: too few";
     assert!(warnings[0].starts_with(begin), "{warnings:?}");
     let profile = scene.builder.finish();
     let one = profile.self_check(Some("GET /1")).unwrap();
@@ -540,7 +540,7 @@ fn virtual_threads_are_named_as_a_reason() {
         .look("GET /a", (1, 1), 1000, 500);
     let warnings = scene.warnings();
     assert!(
-        warnings[0].contains("virtual threads that are not found"),
+        warnings[0].contains("virtual threads that are not sampled"),
         "{warnings:?}"
     );
 }

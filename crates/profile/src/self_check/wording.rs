@@ -46,7 +46,7 @@ impl SelfCheck {
             all => format!("all {} endpoints", all.len()),
         };
         let shown = self.total.shown();
-        format!("wall time seen is {shown} of the latencies of {of}")
+        format!("sampled wall time is {shown} of the latencies of {of}")
     }
 
     /// A note about the total of all endpoints, if its ratio is far from 1.
@@ -82,9 +82,9 @@ fn note(
     let remedy = &check.remedy;
     let why = match accounted.agreement {
         Agreement::Close => return None,
-        Agreement::Chance => "no more than chance, as there are few samples".to_owned(),
+        Agreement::Chance => "within sampling noise, because there are few samples".to_owned(),
         Agreement::Low if is_virtual => format!(
-            "too few samples, or virtual threads that are not found while they wait \
+            "too few samples, or virtual threads that are not sampled while they wait \
              (docs/wall.md, Limits); {remedy}"
         ),
         Agreement::Low => format!("too few samples; {remedy}"),
@@ -93,19 +93,25 @@ fn note(
              {remedy}"
         ),
         Agreement::SeveralThreads if accounted.ratio > 1.0 => {
-            format!("{its} requests run on several threads at once, and each one's time counts")
+            format!(
+                "{its} requests run on several threads at once, and the time of each thread \
+             counts"
+            )
         }
         Agreement::SeveralThreads => {
-            format!("{its} requests move between threads, and time between two threads is not seen")
+            format!(
+                "{its} requests move between threads, and the time between two threads is not \
+             sampled"
+            )
         }
         Agreement::OtherScopes => {
-            "the other time may be in inner scopes of other endpoints, whose request is not known"
+            "the other time may be in inner scopes of other endpoints, whose request is unknown"
                 .to_owned()
         }
     };
     let shown = accounted.shown();
     Some(format!(
-        "wall time seen {whose} is {shown} of {its} latencies: {why}"
+        "sampled wall time {whose} is {shown} of {its} latencies: {why}"
     ))
 }
 

@@ -1,9 +1,9 @@
-//! Contexts that other libraries publish (OTEP 4947): which libraries do, and what they say of a
-//! thread. They count where nobody has told us of a scope.
+//! Contexts that other libraries publish (OTEP 4947): the libraries that do, and the contexts they
+//! publish for a thread. They count where no scope of dwell's API is active.
 //!
 //! [`here`] runs in the signal handler: it reads memory through fault-tolerant loads only. A record
-//! belongs to the platform thread: a logical thread leaves it behind there, so nobody asks
-//! for one while another one than the platform's own runs.
+//! belongs to the platform thread. A logical thread leaves it there when it is unmounted. So it is
+//! not read while another logical thread than the platform's own runs.
 
 use crate::native::modules::Modules;
 use crate::sys::loader;
@@ -13,15 +13,15 @@ use dwell_signal::Live;
 use dwell_walker::{Fault, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Libraries that are asked at most.
+/// Maximum number of libraries that are read.
 const VARIABLES_MAX: usize = 4;
-/// Where glibc has the thread pointer once more (`tcbhead_t.self`).
+/// Where glibc keeps a copy of the thread pointer (`tcbhead_t.self`).
 const SELF_AT: u64 = 16;
 
-/// The variables, as bits; 0: none. Those there are come first.
+/// The variables, as bits; 0: a free place. The used ones come first.
 static VARIABLES: [AtomicU64; VARIABLES_MAX] = [const { AtomicU64::new(0) }; VARIABLES_MAX];
 
-/// Looks which of the libraries publish contexts. To be called when some came or went.
+/// Finds the libraries that publish contexts. To be called when libraries were loaded or unloaded.
 pub fn find(modules: &Modules) {
     let exports = modules.thread_contexts();
     let blocks = match exports.is_empty() {
@@ -37,7 +37,7 @@ pub fn find(modules: &Modules) {
     }
 }
 
-/// Where threads have the variable that is `offset` bytes from the beginning of such blocks.
+/// The place of a variable at `offset` bytes from the beginning of such blocks.
 fn place(block: &loader::Block, offset: u64) -> Option<Variable> {
     Some(match block.below {
         Some(below) => Variable::Fixed {
@@ -50,13 +50,13 @@ fn place(block: &loader::Block, offset: u64) -> Option<Variable> {
     })
 }
 
-/// Whether there are libraries to be asked.
+/// Whether there are such libraries.
 #[must_use]
 pub fn is_known() -> bool {
     VARIABLES[0].load(Ordering::Acquire) != 0
 }
 
-/// What is published on the thread with this thread pointer, which must stand still.
+/// The context published on the thread with this thread pointer, which must stand still.
 #[inline]
 pub fn here(live: &Live, pointer: u64) -> Option<Context> {
     for variable in &VARIABLES {
@@ -68,8 +68,8 @@ pub fn here(live: &Live, pointer: u64) -> Option<Context> {
     None
 }
 
-// Not part of the loop: there the way of reading would be called through a register, which the
-// check of handlers cannot follow.
+// Not part of the loop: there the function would be called through a register, which the check of
+// handlers cannot follow.
 #[inline(never)]
 fn read(live: &Live, variable: Variable, pointer: u64) -> Option<Context> {
     let word = |addr: u64| live.word(addr).ok();
@@ -86,13 +86,13 @@ fn read(live: &Live, variable: Variable, pointer: u64) -> Option<Context> {
     foreign::context(words, valid)
 }
 
-/// What is published on a thread that waits, by its thread pointer; the caller makes sure that it
-/// has not run meanwhile.
+/// The context published on a waiting thread, by its thread pointer. The caller makes sure that
+/// the thread has not run in between.
 ///
 /// # Errors
 /// [`Fault`] if that cannot be read.
 pub fn of_waiting(live: &Live, pointer: u64) -> Result<Option<Context>, Fault> {
-    // What is no thread pointer is not followed.
+    // A value that is no thread pointer is not followed.
     if pointer == 0 || live.word(pointer.wrapping_add(SELF_AT))? != pointer {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_outside_its_block_has_no_place() {
+    fn variable_outside_its_block_has_no_place() {
         let block = |below| loader::Block {
             base: 0x1000,
             module: 3,

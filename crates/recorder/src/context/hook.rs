@@ -1,4 +1,4 @@
-//! What the handler adds to a snapshot of what the thread works for.
+//! The handler's hook that adds to a snapshot the thread's context.
 //!
 //! [`dwell_context_hook`] runs in the signal handler: it reads memory through fault-tolerant loads
 //! only (but for the records of contexts, which stay mapped), allocates nothing, locks nothing.
@@ -8,7 +8,7 @@ use crate::sys::shown::Shown;
 use dwell_context::Slab;
 use dwell_signal::Capture;
 
-/// Where the program writes its contexts; nothing until it does.
+/// Where the program writes its contexts; empty until it does.
 static CONTEXTS: Shown<Slab<'static>> = Shown::new();
 
 /// Lets handlers read these contexts.
@@ -16,8 +16,8 @@ pub fn show_contexts(slab: &'static Slab<'static>) {
     CONTEXTS.show(slab);
 }
 
-/// Notes what the thread works for: the logical one if one is mounted. Scopes that we were told of
-/// count before what others publish.
+/// Notes the thread's context: the logical thread's if one is mounted. Scopes of dwell's API count
+/// before contexts that others publish.
 #[unsafe(no_mangle)]
 pub extern "C" fn dwell_context_hook(capture: &mut Capture<'_>) {
     let mounted = capture.header().logical_id;

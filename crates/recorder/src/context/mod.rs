@@ -1,9 +1,9 @@
-//! What logical threads work for: the records that an API for programs writes, and the texts it
-//! speaks of. The API itself is the runtime's.
+//! The contexts of logical threads: the records that an API for programs writes, and their texts.
+//! The API itself is the runtime's.
 //!
-//! All of it is made when the API first asks for it, and stays: an application that does not use
-//! the API pays nothing. Whoever looks at a blocked thread asks [`context_of`] with the id that
-//! the runtime gives that thread, the logical one if one is mounted.
+//! All state is made when the API is first used, and stays: an application that does not use the
+//! API pays nothing. Code that samples a blocked thread calls [`context_of`] with the runtime's id
+//! of that thread, the logical one if one is mounted.
 
 pub mod foreign;
 pub mod hook;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use texts::{Endpoint, Endpoints, Texts};
 
-/// Records, at most; where so much cannot be reserved, a sixteenth of them.
+/// Maximum number of records; a sixteenth of them if the memory cannot be reserved.
 const RECORDS: usize = 1 << 20;
 /// Buckets of the table: with all records in use eight of sixteen entries are.
 const RECORDS_PER_BUCKET: usize = 8;
@@ -37,10 +37,10 @@ pub struct Contexts {
 }
 
 static CONTEXTS: OnceLock<Option<Contexts>> = OnceLock::new();
-/// Whether somebody takes what is told.
+/// Whether a recording takes the reports.
 static RECORDING: AtomicBool = AtomicBool::new(false);
 
-/// A recording begins or ends: endpoints, requests and spans are only kept for one.
+/// A recording begins or ends: endpoints, requests and spans are kept only for one.
 pub fn set_recording(on: bool) {
     RECORDING.store(on, Ordering::Relaxed);
     if let Some(contexts) = Contexts::get() {
@@ -51,13 +51,13 @@ pub fn set_recording(on: bool) {
 }
 
 impl Contexts {
-    /// The contexts, if the API has asked for them.
+    /// The contexts, if the API has been used.
     #[must_use]
     pub fn get() -> Option<&'static Contexts> {
         CONTEXTS.get()?.as_ref()
     }
 
-    /// The contexts, made now if need be; `None` if there is no memory for them.
+    /// The contexts, made now if necessary; `None` if there is no memory for them.
     #[must_use]
     pub fn get_or_make() -> Option<&'static Contexts> {
         let made =
@@ -93,14 +93,14 @@ impl Contexts {
         self.memory
     }
 
-    /// What the numbers in a context stand for.
+    /// The meaning of the numbers in a context.
     #[must_use]
     pub fn texts(&self) -> &Texts {
         &self.texts
     }
 
-    /// The endpoint of a local root is known now: told to the recording, so that samples taken
-    /// before can be given it.
+    /// Reports the endpoint of a local root to the recording, so that earlier samples can be given
+    /// it.
     pub fn tell_endpoint(&self, told: Endpoint) {
         if !RECORDING.load(Ordering::Relaxed) {
             return;
@@ -112,7 +112,7 @@ impl Contexts {
         endpoints.add(told);
     }
 
-    /// A request has ended: told to the recording.
+    /// Reports a request that has ended to the recording.
     pub fn tell_request(&self, told: Request) {
         if RECORDING.load(Ordering::Relaxed) {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Contexts {
         requests.take()
     }
 
-    /// A span inside of a request has ended: told to the recording.
+    /// Reports a span inside of a request that has ended to the recording.
     pub fn tell_span(&self, told: Span) {
         if RECORDING.load(Ordering::Relaxed) {
             let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ impl Contexts {
         spans.take()
     }
 
-    /// Takes what was told since the last time, and how much of it could not be kept.
+    /// Takes the reports since the last call, and the number of those that could not be kept.
     #[must_use]
     pub fn take_endpoints(&self) -> (Vec<Endpoint>, u64) {
         let mut endpoints = self
@@ -153,27 +153,27 @@ impl Contexts {
     }
 }
 
-/// What the logical thread with this id works for just now; may be asked from any thread.
+/// The present context of the logical thread with this id; may be called from any thread.
 #[must_use]
 pub fn context_of(thread_id: u64) -> Option<Context> {
     Contexts::get()?.slab.context_of(thread_id)
 }
 
-/// Whether the logical thread with this id works, has worked or will work for something, as far as
-/// the API for programs was told.
+/// Whether the logical thread with this id has, had or will have a context, as far as the API for
+/// programs knows.
 #[must_use]
 pub fn knows(thread_id: u64) -> bool {
     Contexts::get().is_some_and(|contexts| contexts.slab.knows(thread_id))
 }
 
-/// Threads that have a record: at least as many as have a context just now. 0: there is no need to
-/// ask.
+/// Number of threads that have a record: at least as many as have a context now. 0: callers need
+/// not search.
 #[must_use]
 pub fn active_count() -> u32 {
     Contexts::get().map_or(0, |contexts| contexts.slab.held())
 }
 
-/// Shows the ids of all logical threads that have a context just now, mounted or not.
+/// Shows the ids of all logical threads that have a context now, mounted or not.
 pub fn for_each_working(visit: impl FnMut(u64)) {
     if let Some(contexts) = Contexts::get() {
         contexts.slab.for_each_working(visit);

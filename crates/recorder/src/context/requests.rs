@@ -4,13 +4,15 @@
 use dwell_wall::random::Random;
 use rustc_hash::FxHashMap;
 
-/// Requests of one endpoint kept for a flush; of more, so many chosen at random.
+/// Maximum number of requests of one endpoint kept for a flush; if there are more, they are chosen
+/// at random.
 const KEPT_MAX: usize = 64;
-/// Requests kept of all endpoints, unless there are so many that each has only [`KEPT_MIN`].
+/// Requests kept of all endpoints, unless so many endpoints have requests that each gets
+/// [`KEPT_MIN`].
 const ALL_MAX: usize = 256;
 /// Requests of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;
-/// Endpoints told apart in one flush; the others share what is kept.
+/// Endpoints that are kept separate in one flush; the others share one quota.
 const ENDPOINTS_MAX: usize = 64;
 /// The number of no text.
 const OTHERS: u32 = u32::MAX;
@@ -42,7 +44,7 @@ struct Reservoir {
 }
 
 impl Reservoir {
-    /// Adds one, in another one's place if there is no room.
+    /// Adds a request, in the place of another one if there is no room.
     fn add(&mut self, request: Request, random: &mut Random) {
         self.seen += 1;
         self.requests = self.requests.saturating_add(request.count);
@@ -53,7 +55,7 @@ impl Reservoir {
         }
     }
 
-    /// At most so many of them, which together stand for all.
+    /// Moves at most `most` of them, which together stand for all.
     fn take(&mut self, most: usize, random: &mut Random, to: &mut Vec<Request>) {
         let most = most.min(self.kept.len());
         for at in 0..most {
@@ -62,7 +64,7 @@ impl Reservoir {
         }
         let kept = self.kept.get(..most).unwrap_or(&[]);
         let stood_for: u128 = kept.iter().map(|request| u128::from(request.count)).sum();
-        // Each for as many as it stood for, times the same factor; the sum is right.
+        // Each stands for its earlier number times the same factor; the sum is right.
         let (mut counted, mut before) = (0u128, 0u128);
         for request in kept {
             counted += u128::from(request.count);
@@ -81,7 +83,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// None.
+    /// No requests.
     #[must_use]
     pub fn new(seed: u64) -> Requests {
         Requests {
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_each_has_the_same_chance_and_all_are_counted() {
+    fn many_requests_have_equal_chances_and_are_counted() {
         const MANY: u64 = 1000;
         const ROUNDS: u64 = 2000;
         let mut requests = Requests::new(7);
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn many_endpoints_share_what_is_kept() {
+    fn kept_requests_are_bounded_for_many_endpoints() {
         let mut requests = Requests::new(3);
         for endpoint in 0..1000u32 {
             for number in 0..20 {

@@ -1,6 +1,5 @@
-//! Spans inside of requests that have ended since the last flush: the longest of each endpoint, as
-//! the requests that somebody looks at one by one are the slow ones. So what is kept is bounded,
-//! however many there are.
+//! Spans inside of requests that have ended since the last flush. The longest spans of each
+//! endpoint are kept, as users look at the slow requests one by one. So their number is bounded.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -8,16 +7,16 @@ use std::collections::BinaryHeap;
 
 /// Spans of one endpoint kept for a flush.
 const KEPT_MAX: usize = 64;
-/// Spans kept of all endpoints, unless there are so many that each has only [`KEPT_MIN`].
+/// Spans kept of all endpoints, unless so many endpoints have spans that each gets [`KEPT_MIN`].
 const ALL_MAX: usize = 256;
 /// Spans of one endpoint kept in any case.
 const KEPT_MIN: usize = 4;
-/// Endpoints told apart in one flush; the others share what is kept.
+/// Endpoints that are kept separate in one flush; the others share one quota.
 const ENDPOINTS_MAX: usize = 64;
 /// The number of no text.
 const OTHERS: u32 = u32::MAX;
 
-/// A span that has ended; the longer one is the greater one.
+/// A span that has ended. The order is by duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// How long it took.
@@ -42,7 +41,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Adds one, in the place of a shorter one if there is no room.
+    /// Adds a span, in the place of a shorter one if there is no room.
     pub fn add(&mut self, span: Span) {
         let known = self.by_endpoint.contains_key(&span.endpoint);
         let key = match known || self.by_endpoint.len() < ENDPOINTS_MAX {
@@ -88,7 +87,7 @@ mod tests {
     #[test]
     fn the_longest_of_each_endpoint_are_kept() {
         let mut spans = Spans::default();
-        // In no order: 7 has no divisor in common with 1000.
+        // A permutation: 7 has no divisor in common with 1000.
         for number in 0..1000 {
             spans.add(span(number * 7 % 1000, 1));
         }
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn many_endpoints_share_what_is_kept() {
+    fn kept_spans_are_bounded_for_many_endpoints() {
         let mut spans = Spans::default();
         for endpoint in 0..1000 {
             for length in 0..20 {

@@ -1,4 +1,4 @@
-//! The texts that contexts speak of by number: endpoints, labels and their values. Kept for the
+//! The texts that contexts refer to by number: endpoints, labels and their values. Kept for the
 //! life of the process, so their number is bounded.
 
 use dwell_context::{Context, LABELS_MAX};
@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, RwLock};
 
-/// Texts of one kind, at most; all later ones are [`OTHER`].
+/// Maximum number of texts of one kind; all later ones are [`OTHER`].
 pub const TEXTS_MAX: usize = 10_000;
-/// What stands for texts beyond [`TEXTS_MAX`].
+/// Replaces texts beyond [`TEXTS_MAX`].
 pub const OTHER: &str = "(other)";
-/// The number of [`OTHER`], whatever the kind; 0 is no text.
+/// The number of [`OTHER`], for every kind; 0 is no text.
 pub const OTHER_ID: u32 = 1;
-/// Endpoints told and not yet written, at most.
+/// Maximum number of endpoints that are not written yet.
 const ENDPOINTS_MAX: usize = 100_000;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// An endpoint.
@@ -82,8 +82,8 @@ impl Texts {
         inner.all.get((id as usize).checked_sub(1)?).cloned()
     }
 
-    /// The labels of a context as text: `name=value,name=value`, in the order of their names; empty
-    /// if there are none.
+    /// The labels of a context as text: `name=value,name=value`, in the order of their names;
+    /// empty without labels.
     #[must_use]
     pub fn labels_of(&self, context: &Context) -> String {
         let mut text = String::new();
@@ -108,7 +108,7 @@ impl Texts {
     }
 }
 
-/// As in an address: what would end a name or a value, as `%` and two digits.
+/// Escapes characters that would end a name or a value, as `%` and two digits like in an address.
 fn escape(from: &str, to: &mut String) {
     for c in from.chars() {
         match c {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_told_in_order_and_cannot_be_mistaken() {
+    fn labels_are_ordered_by_key_and_escaped() {
         let texts = Texts::default();
         let first = texts.label("tenant").unwrap();
         let second = texts.label("a=b").unwrap();

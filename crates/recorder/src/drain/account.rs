@@ -1,19 +1,18 @@
-//! What a recording says of samples that failed or had no place: the news since the last flush.
-//! Pure.
+//! The report of samples that failed or had no slot: changes since the last flush. Pure.
 
 use super::sample::FailureCounts;
 use crate::runtime::progress::DROPS;
 use dwell_jfr::writer::Event;
 use dwell_signal::Cause;
 
-/// What the file has of failures so far.
+/// Failures that the file contains so far.
 #[derive(Debug, Default)]
 pub struct Told {
     failures: FailureCounts,
 }
 
 impl Told {
-    /// Failures by cause since the last time; `now` are all since the recording began.
+    /// Failures by cause since the last report; `now` are all since the recording began.
     pub fn failures(&mut self, ticks: u64, now: &FailureCounts) -> Vec<Event<'static>> {
         let mut news = Vec::new();
         for (cause, (samples, weight_ns)) in now {
@@ -34,8 +33,8 @@ impl Told {
     }
 }
 
-/// Samples that are missing or other than asked for, by `since` the last time; `lost_ns` of CPU
-/// time are in no sample.
+/// Samples that are missing or not as requested, `since` the last report; `lost_ns` of CPU time
+/// are in no sample.
 pub fn losses(
     ticks: u64,
     since: impl Fn(Cause) -> u64,
@@ -47,7 +46,7 @@ pub fn losses(
         ticks,
         cause: name,
         samples,
-        // What has moved on to other samples is not missing in the sum.
+        // Weight that has moved on to other samples is not missing in the sum.
         weight_ns: match cause {
             Cause::PointsLost => lost_ns,
             _ => 0,
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_is_told_once() {
+    fn each_failure_is_reported_once() {
         let mut told = Told::default();
         let first = failures(&mut told, &[("a", (2, 20)), ("b", (1, 5))]);
         assert_eq!(first, [("a".to_owned(), 2, 20), ("b".to_owned(), 1, 5)]);
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_sample_stands_for_has_a_weight() {
+    fn only_lost_points_have_a_weight() {
         let since = |cause| match cause {
             Cause::NoSlot => 3,
             Cause::PointsLost => 2,

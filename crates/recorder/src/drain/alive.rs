@@ -1,8 +1,8 @@
-//! What is known of the objects that are followed: where and by whom each was allocated, kept until
-//! somebody wants to know which are still there.
+//! The data of followed objects: where, and by which thread, each was allocated. It is kept until
+//! the objects that still live are reported.
 //!
-//! Stacks are kept once each, and in memory of bounded size. Names are those of the chunk: where a
-//! new one begins they are taken along.
+//! Each stack is kept once, in memory of bounded size. Names are those of the chunk. When a new
+//! chunk begins they are moved to its table.
 
 use super::virtual_names::VirtualNames;
 use crate::alive::Table;
@@ -16,11 +16,12 @@ use dwell_signal::Allocation;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Frames of all kept stacks together. Beyond, of new stacks only the innermost are kept.
+/// Maximum number of frames of all kept stacks together. Beyond it, only the innermost frames of
+/// new stacks are kept.
 const FRAMES_MAX: usize = 1 << 20;
-/// So many of them.
+/// Number of frames.
 const FRAMES_THEN: usize = 64;
-/// A snapshot is taken again if objects were thinned out meanwhile, so often at most.
+/// A snapshot is taken again, up to this often, if objects were thinned out during it.
 const TRIES: usize = 4;
 
 /// An object that is followed.
@@ -51,11 +52,11 @@ pub struct Seen<'a> {
     pub object: Allocation,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for.
+    /// The thread's context.
     pub context: &'a Context,
 }
 
-/// Objects that are followed, by their places in the table.
+/// Followed objects, by their places in the table.
 #[derive(Default)]
 pub struct AliveDrain {
     kept: Vec<Option<Box<Kept>>>,
@@ -95,19 +96,19 @@ impl AliveDrain {
         }
         KeptStack(Some(Stack {
             frames,
-            // A part of a stack is another one than the whole.
+            // A part of a stack is not the same stack as the whole.
             hash: if is_cut { !hash } else { hash },
             truncated: truncated || is_cut,
         }))
     }
 
-    /// Lets go of stacks of which no object is followed.
+    /// Frees stacks that no followed object refers to.
     fn tidy(&mut self) {
         (self.stacks).retain(|_, frames| Arc::strong_count(frames) > 1);
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
     }
 
-    /// An object is followed, at a place that another one may have had. Snapshots come in any
+    /// Adds a followed object, at a place that another one may have had. Snapshots come in any
     /// order: the last number counts.
     pub fn add(
         &mut self,
@@ -141,8 +142,8 @@ impl AliveDrain {
         }
     }
 
-    /// Puts those that are still there into the batch: objects are followed since the first of
-    /// `between`, and it is the second now.
+    /// Puts the surviving objects into the batch. Objects are followed since the first time of
+    /// `between`; the second is the present.
     pub fn tell(&mut self, table: &Table, between: (u64, u64), batch: &mut Batch) {
         let (since_ns, now_ns) = between;
         let mut level = table.level();
@@ -198,7 +199,7 @@ impl AliveDrain {
             chosen: state.chosen,
             lost: state.lost,
         });
-        // What is gone needs no room any more.
+        // Dead objects need no room any more.
         for kept in &mut self.kept {
             kept.take_if(|kept| !table.has(&kept.object.followed, 0));
         }
@@ -218,7 +219,7 @@ impl AliveDrain {
                 frames.map(|frame| frame.renamed(old, new)).collect()
             });
             stack.frames = Arc::clone(frames);
-            // The hash is of the names before: what comes may be kept a second time.
+            // The hash is of the earlier names: a new stack may be kept a second time.
             self.stacks.insert(stack.hash, Arc::clone(frames));
         }
         self.frames = self.stacks.values().map(|frames| frames.len()).sum();
@@ -235,7 +236,7 @@ impl AliveDrain {
 /// A stack that is remembered.
 pub struct KeptStack(Option<Stack>);
 
-/// What a thread is called: it may be gone when its objects are told.
+/// A thread's name: it may have exited when its objects are reported.
 fn name_of(key: u64, threads: &ThreadTable, virtuals: &VirtualNames) -> Option<Arc<ThreadName>> {
     if key & VIRTUAL_KEY == 0 {
         return threads.get(key);

@@ -1,4 +1,4 @@
-//! What is told of followed objects: those that are still there, by the names of now.
+//! Reports of followed objects: the survivors, under their present names.
 
 use super::*;
 use crate::alive::{Looked, Put, References, key};
@@ -10,7 +10,7 @@ use dwell_signal::Followed;
 use dwell_walker::{Frame, FrameKind};
 use std::cell::RefCell;
 
-/// References are numbers from 2 on, which go on living unless they are here.
+/// References are numbers from 2 on. Their objects live unless the numbers are here.
 #[derive(Default)]
 struct Heap {
     made: RefCell<usize>,
@@ -102,7 +102,7 @@ impl Bench {
         (self.alive).add(&seen, stack, &self.threads, &self.virtuals);
     }
 
-    /// Methods and weights of what is told, and the batch.
+    /// Methods and weights of the report, and the batch.
     fn told(&mut self) -> (Vec<(String, u64)>, Batch) {
         let looked = Looked {
             at_ns: 500,
@@ -127,7 +127,7 @@ impl Bench {
 }
 
 #[test]
-fn what_is_there_is_told_by_the_names_of_now() {
+fn surviving_objects_have_present_method_names() {
     let mut bench = Bench::new(8);
     let worker = bench.threads.add(ThreadName {
         comm: "worker".into(),
@@ -138,7 +138,7 @@ fn what_is_there_is_told_by_the_names_of_now() {
     bench.allocate(2, VIRTUAL_KEY | 5, "y", 200);
     bench.allocate(3, worker, "z", 300);
     bench.heap.dead.borrow_mut().push(4);
-    // A chunk begins, in which names have other numbers, and the threads are gone.
+    // A chunk begins. Names have other numbers in it, and the threads have exited.
     bench.threads.forget(&[worker]);
     bench.virtuals.clear();
     let old = std::mem::take(&mut bench.names);
@@ -163,7 +163,7 @@ fn what_is_there_is_told_by_the_names_of_now() {
         (snapshot.number, snapshot.objects, snapshot.one_of),
         (1, 2, 1)
     );
-    // Its place is another one's; an older snapshot that comes late changes nothing.
+    // Its place belongs to another object; an older snapshot that comes late changes nothing.
     bench.heap.dead.borrow_mut().push(2);
     for number in 0..6 {
         bench.allocate(number, worker, "w", 1);
@@ -175,7 +175,7 @@ fn what_is_there_is_told_by_the_names_of_now() {
 }
 
 #[test]
-fn those_that_stand_for_others_weigh_more() {
+fn thinned_out_objects_weigh_more() {
     let mut bench = Bench::new(64);
     for number in 0..100 {
         bench.allocate(key(number), 0, "x", 100);

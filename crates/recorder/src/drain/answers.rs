@@ -1,5 +1,5 @@
-//! Where owners of monitors were, as they have answered, until the waits are over that asked: a
-//! wait is recorded when it is over, and its owner answers before that.
+//! The stacks of monitor owners, as they have answered, until the asking waits are over. A wait is
+//! recorded when it is over, and its owner answers before that.
 
 use crate::record::batch::PendingFrame;
 use crate::record::names::Names;
@@ -19,7 +19,7 @@ pub struct Answer {
     pub truncated: bool,
     /// Why the stack is not whole, if it is not.
     pub failure: Option<&'static str>,
-    /// The wait is over: what is recorded of it is among what is drained now.
+    /// The wait is over: if it is recorded, it is among the waits that are drained now.
     is_over: bool,
 }
 
@@ -73,13 +73,13 @@ impl Answers {
         }
     }
 
-    /// All that had been published when the drain began is drained: what was over by then and is
-    /// still here was not recorded.
+    /// All waits published before the drain began are drained. An answer that was over by then and
+    /// is still here belongs to a wait that was not recorded.
     pub fn end(&mut self) {
         self.0.retain(|_, answer| !answer.is_over);
     }
 
-    /// Names of the chunk before are told by `old` and get a place in `new`.
+    /// `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         for frame in self.0.values_mut().flat_map(|answer| &mut answer.frames) {
             *frame = frame.renamed(old, new);
@@ -111,13 +111,13 @@ mod tests {
             answers.add(question, 10 * question, frames, (false, None));
         }
         assert!(answers.take(0).is_none(), "that is no question");
-        // The second wait is over while the drain goes on, and the third before.
+        // The second wait ends during the drain, and the third before.
         answers.begin(|question| question != 3);
         let third = answers.take(3).unwrap();
         assert_eq!((third.time_ns, &*third.frames), (30, &[frame(3)][..]));
         answers.end();
         answers.begin(|question| question == 1);
-        // The drain has left something to the next one.
+        // The drain has left samples to the next one.
         answers.begin(|question| question == 1);
         assert_eq!(answers.0.len(), 2);
         answers.end();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_deep_stack_the_inner_part_is_kept() {
+    fn deep_stack_keeps_its_inner_part() {
         let mut answers = Answers::default();
         for (question, len) in [(1, FRAMES_MAX), (2, FRAMES_MAX + 1)] {
             let frames = (0..len).map(|n| frame(n as u32));

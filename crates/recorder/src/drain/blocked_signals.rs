@@ -1,19 +1,18 @@
-//! Finds out why threads do not answer signals. One that blocks the signal never will, and where no
-//! more signals can be queued nobody does: then the kernel copies their stacks, if it can, and else
-//! their CPU time is reported with the reason.
+//! Finds out why threads do not answer signals. A thread that blocks the signal never will, and if
+//! no more signals can be queued, no thread does. Then the kernel copies their stacks, if it can.
+//! Otherwise their CPU time is reported with the reason.
 
 use crate::sys::task::TaskFiles;
 use dwell_signal::{Engine, EngineKind, ThreadRecord, Unreachable};
 
-/// Threads whose files are read in one look, at most: each costs some tens of microseconds.
+/// Maximum number of threads whose files are read at once: each costs some tens of microseconds.
 const ASKED_MAX: usize = 64;
-/// Of threads that are known to be unreachable it is asked in one of so many looks whether they
-/// still are.
+/// Threads known to be unreachable are checked again in one of this many rounds.
 const AGAIN: u32 = 8;
 /// Enough of `/proc/self/task/TID/status`.
 const STATUS_BYTES: usize = 4096;
 
-/// What was found out so far.
+/// The results so far.
 pub struct Silent {
     files: TaskFiles,
     looks: u32,
@@ -34,8 +33,8 @@ fn line<'t>(status: &'t str, key: &str) -> Option<&'t str> {
     lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(str::trim))
 }
 
-/// Why `signal` does not reach the thread that has this status. A timer's signal needs no room: it
-/// was set aside when the timer was made.
+/// Why `signal` does not reach the thread with this status. A timer's signal needs no room: the
+/// room was reserved when the timer was made.
 fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
     let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
     let blocked = u64::from_str_radix(line(status, "SigBlk")?, 16).ok()?;
@@ -48,7 +47,7 @@ fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
 }
 
 impl Silent {
-    /// Looks at threads that have not answered. Reports CPU time, in ns, that no sample stands for.
+    /// Checks threads that have not answered. Reports CPU time, in ns, that no sample stands for.
     pub fn look(
         &mut self,
         engine: &'static Engine,

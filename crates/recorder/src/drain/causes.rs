@@ -1,5 +1,5 @@
-//! Why threads did not run, from what was seen of them and the names of their frames, which are
-//! only known at the flush.
+//! Why threads did not run, from their wall-clock samples and the names of their frames, which are
+//! known only at the flush.
 
 use crate::record::batch::{PendingFrame, PendingWall};
 use crate::record::names::{NameId, Names};
@@ -7,15 +7,15 @@ use crate::record::resolve::Resolver;
 use dwell_wall::cause::{Cause, Facts, Known, Monitor, Named, Os};
 use rustc_hash::FxHashMap;
 
-/// What a thread waits for is told by the innermost frames.
+/// The innermost frames show what a thread waits for.
 const FRAMES_MAX: usize = 64;
 
-/// Causes of one flush: threads that wait at the same place for the same reason are many.
+/// Causes of one flush: many threads wait at the same place for the same reason.
 #[derive(Default)]
 pub struct Causes(FxHashMap<(Option<u32>, Os, Monitor, bool), Cause>);
 
 impl Causes {
-    /// The cause of what was seen at `frames`.
+    /// The cause of a sample with `frames`.
     pub fn of(
         &mut self,
         wall: &PendingWall,
@@ -32,8 +32,8 @@ impl Causes {
     }
 }
 
-/// Whether what a look has found that a thread waits for, and who has it, belongs to this cause.
-/// The runtime may still name what a thread was parked on before.
+/// Whether the awaited object and its owner, as sampled, belong to this cause. The runtime may
+/// still name an object on which the thread was parked before.
 #[must_use]
 pub fn has_object(cause: Cause) -> bool {
     !matches!(

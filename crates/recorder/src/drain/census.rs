@@ -1,5 +1,5 @@
-//! Which threads there are: those of the runtime are reported, all others are looked for as soon as
-//! the number of threads has changed, and once in a while: one may have come as another one went.
+//! The threads that exist. The runtime reports its own. All others are searched as soon as the
+//! number of threads has changed, and once in a while: one may have begun as another one ended.
 
 use crate::runtime::Runtime;
 use crate::runtime::process_wide::State;
@@ -10,14 +10,14 @@ use dwell_signal::{Engine, Registration};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Looking for threads may take this part of the time.
+/// The search for threads may take this part of the time.
 const SHARE_MAX: u32 = 200;
-/// How often it happens where the number has not changed, and what part of the time it may take
-/// then.
+/// The interval of searches while the number has not changed, and the part of the time that they
+/// may take then.
 const REGULARLY: Duration = Duration::from_millis(900);
 const REGULAR_SHARE_MAX: u32 = 5000;
 const REGULARLY_AT_LEAST: Duration = Duration::from_secs(60);
-/// And happens at most so often.
+/// Minimum time between two.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Finds threads that come and go.
@@ -25,22 +25,22 @@ pub struct Census<R: Runtime> {
     recorder: &'static State<R>,
     files: TaskFiles,
     seen: HashSet<i32>,
-    /// Number of threads at the last look.
+    /// Number of threads at the last search.
     count: u64,
-    /// Not to look again before.
+    /// The earliest time of the next search.
     not_before: Instant,
-    /// When it was looked last.
+    /// The time of the last search.
     looked: Instant,
     /// How long that took.
     took: Duration,
-    /// Whether threads not known are born since the recording began.
+    /// Whether unknown threads are born since the recording began.
     born: bool,
     /// Keys of threads whose last sample has been drained.
     pub gone: Vec<u64>,
 }
 
 impl<R: Runtime> Census<R> {
-    /// Nobody found yet. Whoever is found and not known was there `before` the recording, or is
+    /// No thread is known yet. A thread that is found later existed `before` the recording, or is
     /// born since.
     #[must_use]
     pub fn new(recorder: &'static State<R>, before: bool) -> Census<R> {
@@ -57,15 +57,16 @@ impl<R: Runtime> Census<R> {
         }
     }
 
-    /// Looks for new threads if there may be some, and not too often: the directory of a thousand
-    /// threads takes a millisecond to read.
+    /// Searches for new threads if there may be some, and not too often: the directory of a
+    /// thousand threads takes a millisecond to read.
     pub fn find_if_changed(&mut self, engine: &'static Engine) {
         if self.files.count() != self.count && Instant::now() >= self.not_before {
             self.find(engine);
         }
     }
 
-    /// Looks for threads if that was not done for a while, or as [`Census::find_if_changed`] does.
+    /// Searches for threads if the last search was long ago, or as [`Census::find_if_changed`]
+    /// does.
     pub fn find_in_time(&mut self, engine: &'static Engine) {
         let seldom = (self.took * REGULAR_SHARE_MAX).min(REGULARLY_AT_LEAST);
         let regularly = REGULARLY.max(seldom);
@@ -76,7 +77,7 @@ impl<R: Runtime> Census<R> {
         }
     }
 
-    /// Registers the threads nobody reported: the runtime's helpers, native ones.
+    /// Registers the threads that were not reported: the runtime's helpers, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
         let began = Instant::now();
         self.looked = began;
@@ -117,13 +118,12 @@ impl<R: Runtime> Census<R> {
     }
 
     /// Recycles the records of threads that have ended and whose samples are all drained. Shows
-    /// those whose last samples found no free slot, and the CPU time in ns they would have stood
-    /// for.
-    pub fn bury(&mut self, engine: &'static Engine, mut owing: impl FnMut(u64, u64)) {
+    /// the threads whose last samples found no free slot, and the CPU time in ns of these samples.
+    pub fn retire(&mut self, engine: &'static Engine, mut debt: impl FnMut(u64, u64)) {
         engine.reap(|record| {
             let owed_ns = record.take_carried_ns();
             if owed_ns != 0 {
-                owing(record.user(), owed_ns);
+                debt(record.user(), owed_ns);
             }
             let registry = &self.recorder.registry;
             registry.forget(record.tid(), record, owed_ns);

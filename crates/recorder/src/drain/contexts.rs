@@ -1,4 +1,4 @@
-//! The texts of contexts, as they go into the file.
+//! The texts of contexts, in the file's form.
 
 use crate::context::Contexts;
 use crate::context::requests::Request;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct ContextTexts(Vec<(Context, Option<Arc<str>>, String)>);
 
 impl ContextTexts {
-    /// Looks the texts up.
+    /// Looks up the texts.
     #[must_use]
     pub fn of(contexts: &[Context]) -> ContextTexts {
         let texts = Contexts::get().map(Contexts::texts);
@@ -41,18 +41,18 @@ impl ContextTexts {
     }
 }
 
-/// Local roots remembered at most, in each of two generations.
+/// Maximum number of local roots remembered, in each of two generations.
 const ROOTS_MAX: usize = 50_000;
-/// Flushes after which a root that nobody named is forgotten, between once and twice as many.
+/// Number of flushes after which an unused root is forgotten, between once and twice as many.
 const FLUSHES: u32 = 120;
 
-/// Which endpoints are worth a place in the file: those of requests that were sampled before their
-/// endpoint was known. Others are many, and nobody would look at them.
+/// The endpoints that are worth a place in the file: those of requests that were sampled before
+/// their endpoint was known. The others are many, and no reader needs them.
 #[derive(Default)]
 pub struct EndpointDrain {
     roots: [FxHashSet<u64>; 2],
     flushes: u32,
-    /// What was told before the last flush: samples of then may come a little later.
+    /// Reports from before the last flush: samples from that time may come a little later.
     recent: Vec<Endpoint>,
 }
 
@@ -67,7 +67,7 @@ impl EndpointDrain {
                 self.want(context.local_root);
             }
         }
-        // The order matters: a request's endpoint is told before its end.
+        // The order matters: a request's endpoint is reported before its end.
         let requests = contexts.take_requests();
         for request in &requests {
             if request.local_root != 0 && request.endpoint == 0 {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_remembered_for_a_while_and_their_number_is_bounded() {
+    fn roots_are_kept_for_a_while_and_bounded() {
         let mut drain = EndpointDrain::default();
         drain.want(7);
         drain.turn();

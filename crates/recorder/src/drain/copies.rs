@@ -1,4 +1,4 @@
-//! When the kernel may copy stacks, where that was asked for, and how often the drainer looks then.
+//! When the kernel may copy stacks, if that was requested, and how often the drainer drains then.
 
 use super::pace::Pace;
 use crate::context::foreign;
@@ -8,19 +8,19 @@ use crate::runtime::setup::Setup;
 use dwell_walker::{Failure, Outcome, Walk};
 use std::time::Duration;
 
-/// Bytes of stack that the kernel copies: more than some 64 KiB it cannot.
+/// Bytes of stack that the kernel copies: it cannot copy more than about 64 KiB.
 const STACK_BYTES: u32 = 60 << 10;
-/// Samples of a thread that the kernel keeps before they are looked at: there is room for 30, and
+/// Samples of a thread that the kernel keeps before they are drained: there is room for 30, and
 /// periods are from half to one and a half intervals.
 const KEPT_FOR_EACH: u32 = 16;
-/// The drainer looks no more often, however short intervals are.
+/// The drainer drains no more often, however short intervals are.
 const LOOK_MIN: Duration = Duration::from_millis(1);
 
 fn is_asked<R: Runtime>(setup: &Setup<R>) -> bool {
     setup.options.engine == EngineChoice::Kernel
 }
 
-/// How often the drainer looks.
+/// How often the drainer drains.
 #[must_use]
 pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
     let interval = setup.options.cpu_interval;
@@ -31,18 +31,18 @@ pub fn pace<R: Runtime>(setup: &Setup<R>, processors: usize) -> Pace {
     }
 }
 
-/// Lets the kernel copy, once the drainer has read what it needs and written something
-/// (`is_settled`), as it comes in time then; or lets threads be signalled again: what other
-/// libraries publish is to be read on the thread itself.
-pub fn mind<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
+/// Lets the kernel copy once the drainer has read its files and written something (`is_settled`):
+/// it keeps up from then on. Lets threads be signalled again if other libraries publish contexts,
+/// which can be read only on the thread itself.
+pub fn update<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
     let bytes = bytes(is_settled, foreign::is_known());
     if is_asked(setup) && setup.engine.kernel_copies() != bytes {
         setup.engine.let_kernel_copy(bytes);
     }
 }
 
-/// As `wait`, but so that what the kernel keeps for threads that no signal reaches is looked at in
-/// time.
+/// Like `wait`, but short enough to drain in time the samples that the kernel keeps for threads
+/// that no signal reaches.
 pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
     let (rings, _) = setup.engine.rings();
     match rings {
@@ -54,8 +54,8 @@ pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
     }
 }
 
-/// Whether a walk has needed, or lacks, what the kernel does not copy: the anchor, behind native
-/// code without rules, or where a continuation was entered.
+/// Whether a walk has needed, or lacks, data that the kernel does not copy: the anchor, behind
+/// native code without rules, or the entry of a continuation.
 pub fn needs_more(walk: &Walk) -> bool {
     let lacks = matches!(
         walk.outcome,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn walks_that_need_an_anchor_want_a_signal() {
+    fn walk_that_needs_an_anchor_requests_signals() {
         let of = |outcome, gaps| {
             needs_more(&Walk {
                 len: 3,
@@ -93,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_copies_where_nothing_is_lost_by_that() {
-        assert_eq!(bytes(false, false), 0, "nobody would come in time");
+    fn kernel_copies_once_settled_without_other_contexts() {
+        assert_eq!(bytes(false, false), 0, "the drainer would be late");
         assert_eq!(bytes(true, false), STACK_BYTES);
         assert_eq!(bytes(true, true), 0, "contexts are on the thread");
     }

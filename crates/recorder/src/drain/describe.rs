@@ -1,4 +1,4 @@
-//! What every chunk says of the recording, the runtime and the machine.
+//! The description of the recording, the runtime and the machine in each chunk.
 
 use crate::runtime::Runtime;
 use crate::runtime::setup::Setup;
@@ -23,7 +23,7 @@ fn command_line(secrets: &Secrets) -> String {
 }
 
 fn cpu_model() -> String {
-    /// The first processor's lines come first, and the others say the same.
+    /// The first processor's lines come first, and the others have the same content.
     const FIRST_BYTES: u64 = 4096;
     let info = small_files::read_start("/proc/cpuinfo", FIRST_BYTES).unwrap_or_default();
     let info = String::from_utf8_lossy(&info);
@@ -32,7 +32,7 @@ fn cpu_model() -> String {
         .map_or_else(String::new, |(_, v)| v.trim().to_owned())
 }
 
-/// How many processors the process can use now. Asking takes some ten files.
+/// How many processors the process can use now. Reading that takes some ten files.
 #[must_use]
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -4,7 +4,7 @@ use dwell_signal::{HISTOGRAM_BUCKETS, bucket_end_ns};
 
 type Histogram = [u64; HISTOGRAM_BUCKETS];
 
-/// What was counted between two snapshots.
+/// The counts between two snapshots.
 #[must_use]
 pub fn since(now: &Histogram, before: &Histogram) -> Histogram {
     let mut out = *now;
@@ -14,15 +14,16 @@ pub fn since(now: &Histogram, before: &Histogram) -> Histogram {
     out
 }
 
-/// An estimate of the CPU time of `handlers` handlers, from how many `worked` without an
-/// interruption and how long these took: the others took as long, but for the interruption.
+/// An estimate of the CPU time of `handlers` handlers: `worked` of them ran without an
+/// interruption and took this long in total. The others are assumed to have taken as long, except
+/// for the interruption.
 #[must_use]
 pub fn cpu_ns(handlers: u64, worked: (u64, u64)) -> u64 {
     let each = worked.1 as f64 / worked.0.max(1) as f64;
     (handlers as f64 * each) as u64
 }
 
-/// The upper bound, in ns, of the bucket that holds the quantile; 0 if nothing was counted.
+/// The upper bound, in ns, of the bucket that holds the quantile; 0 if the histogram is empty.
 #[must_use]
 pub fn quantile(histogram: &Histogram, share: f64) -> u64 {
     let total: u64 = histogram.iter().sum();

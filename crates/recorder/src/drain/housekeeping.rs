@@ -1,4 +1,4 @@
-//! What is done once a second besides flushing.
+//! Work that is done once a second besides flushing.
 
 use super::blocked_signals::Silent;
 use super::census::Census;
@@ -10,27 +10,29 @@ use crate::sys::process;
 use dwell_signal::{Engine, ThreadRecord};
 use rustc_hash::FxHashSet;
 
-/// Threads with a kernel ring at most: each takes two pages of locked memory.
+/// Maximum number of threads with a kernel ring: each takes two pages of locked memory.
 const RINGS_MAX: usize = 256;
-/// A thread gets a ring once it has had this many samples: short ones never do.
+/// A thread gets a ring once it has had this many samples: short threads never get one.
 const RING_SAMPLES_MIN: u64 = 2;
 
-/// Threads whose timers are looked after at once at most: of more, some each time.
+/// Maximum number of threads whose timers are checked at once. If there are more, each round
+/// checks a part.
 const TENDED_MAX: usize = 200;
 
-/// What was done last time.
+/// State of the last round.
 #[derive(Default)]
 pub struct Keeper {
-    /// From where on threads are looked after next.
+    /// The place from which the next round checks threads.
     tended: u32,
-    /// Who has a ring: the places of records, and their generations; `None` before that was asked.
+    /// The threads that have a ring: the places of records, and their generations; `None` before
+    /// these are read.
     ringed: Option<FxHashSet<(u32, u32)>>,
     silent: Silent,
 }
 
 impl Keeper {
-    /// Finds new threads, looks after timers and threads that do not answer, gives busy threads
-    /// among those that were sampled lately a ring for kernel frames.
+    /// Finds new threads, and checks timers and threads that do not answer. Busy threads among
+    /// those that were sampled lately get a ring for kernel frames.
     pub fn run<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
@@ -72,7 +74,7 @@ impl Keeper {
             });
         }
         for record in busy {
-            // Also of one that has had one: it may have been armed anew.
+            // Also for a thread that has had one: it may have been armed again.
             if ringed.contains(&whose(record)) || ringed.len() < RINGS_MAX {
                 // Refused (locked-memory limit, no event): its samples have no kernel frames.
                 let _ = engine.attach_ring(record);

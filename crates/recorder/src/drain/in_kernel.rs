@@ -1,9 +1,9 @@
-//! Whether a sample was taken in the kernel, where the kernel has not said where.
+//! Whether a sample was taken in the kernel, if the kernel has not recorded the place.
 //!
 //! A timer's signal that comes in the kernel's tick reaches its thread on its way back to user
-//! mode: right behind the instruction that has made the system call, or at it, if the call is made
-//! again. So CPU time in the kernel is told as such with timers, too; page faults and interrupts
-//! are not seen.
+//! mode. The pc is right behind the instruction that has made the system call, or at it, if the
+//! call is restarted. So CPU time in the kernel is recorded as such with timers, too. Page faults
+//! and interrupts are not seen.
 
 use dwell_signal::Live;
 use dwell_signal::slots::{Reason, SlotHeader};
@@ -12,9 +12,9 @@ use dwell_walker::Memory;
 /// `syscall` of x86-64, read as a number.
 const SYSCALL: u16 = 0x050f;
 
-/// Whether the snapshot is of a thread that was in a system call, of which it has no kernel frames.
+/// Whether the thread of the snapshot was in a system call, without kernel frames.
 pub fn is_unseen(live: Live, header: &SlotHeader) -> bool {
-    // Only its own clock interrupts a thread in the midst of what it does.
+    // Only a thread's own clock interrupts it in the middle of its work.
     let is_by_clock = header.reason == Reason::CpuTime && header.points > 0;
     is_by_clock && header.kernel_unseen && has_called(live, header.regs.rip)
 }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_called_or_will_call_again_is_known_by_its_code() {
+    fn pc_at_or_behind_syscall_is_in_kernel() {
         // nop; syscall; cmp rax, ..., as the C library has it.
         let code = [0x90u8, 0x0f, 0x05, 0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff];
         let live = Live::install().unwrap();

@@ -1,4 +1,4 @@
-//! What the drainer does next: an order, or the end of a recording that ends by itself.
+//! The drainer's next step: an order, or the end of a recording that has reached a limit.
 
 use crate::limits::{Limits, Now};
 use crate::orders::{Order, Orders};
@@ -10,17 +10,17 @@ use std::time::Duration;
 pub struct Inbox<'a> {
     /// Orders of others.
     pub orders: &'a Orders,
-    /// When the recording ends by itself.
+    /// The limits of the recording.
     pub limits: &'a Limits,
     /// Whether the runtime stands still.
     pub stops: &'a Shelf,
-    /// Ends the threads that sample for the recording besides the drainer.
+    /// Ends the threads that sample for the recording, except the drainer.
     pub end_helpers: &'a dyn Fn(),
 }
 
 impl Inbox<'_> {
-    /// Waits for an order for at most `wait`. Once the recording has ended by itself, each order is
-    /// to flush and end as well, and comes at once.
+    /// Waits for an order for at most `wait`. Once the recording has reached a limit, each order
+    /// also flushes and ends it, and comes at once.
     #[must_use]
     pub fn next(&self, wait: Duration) -> Order {
         let wait = match self.limits.ended() {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn order_to_stop_leaves_helpers_to_whoever_gave_it() {
+    fn order_to_stop_leaves_helpers_to_its_sender() {
         let orders = Orders::default();
         assert!(!orders.give(Order::STOP, Duration::ZERO));
         let (order, ends) = next("duration=1ns", &orders, Duration::ZERO);

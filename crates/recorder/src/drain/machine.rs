@@ -1,5 +1,5 @@
-//! What else runs on the machine, by the second: what all processes used of the processors that
-//! this one may run on, and what it used itself in the same time.
+//! The CPU load of the machine, by the second: CPU time of all processes on the processors that
+//! this one may use, and its own in the same time.
 
 use super::process_cpu::ProcessCpu;
 use crate::sys::process;
@@ -27,8 +27,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// What was used since that was told last, if it can be told: with very many threads not every
-    /// time.
+    /// CPU time used since the last report, if it is known: with very many threads not each time.
     pub fn told(&mut self) -> Option<Event<'static>> {
         let own = &mut self.own;
         let told = self

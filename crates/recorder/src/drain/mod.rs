@@ -1,6 +1,6 @@
 //! The drainer: one plain thread that walks snapshots, names frames and writes the recording.
 //!
-//! The runtime does not know it, and it calls nothing of the runtime's, so it works while that
+//! It is unknown to the runtime and calls none of its functions. So it works while the runtime
 //! stands still, hangs or collects garbage. It reads the process's memory fault-tolerantly.
 
 pub mod account;
@@ -49,36 +49,36 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use writer::Writer;
 
-/// Time between two flushes: what may be lost when the process is killed.
+/// Time between two flushes: samples of that time may be lost when the process is killed.
 const FLUSH: Duration = Duration::from_millis(1000);
-/// The first flush comes early, so that a short recording shows something soon.
+/// The first flush is early, so that a short recording soon has data.
 const FIRST_FLUSH: Duration = Duration::from_millis(100);
 
 /// Has handlers walk where copies are walked too late. True if samples have been lost lately.
-fn mind_who_walks<R: Runtime>(
+fn update_walks<R: Runtime>(
     setup: &Setup<R>,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
 ) -> bool {
     let now_ns = process::monotonic_ns();
     let behind = progress.patience.behind(now_ns);
-    // Handlers that walk, be it for want of a copy, need tables of libraries that are ready.
+    // Handlers that walk, if only for want of a copy, need ready tables of libraries.
     if behind || setup.engine.count(Cause::WalkedInstead) > 0 {
         sampler.modules.make_ready();
     }
     setup.engine.set_behind(behind);
-    copies::mind(setup, progress.bytes.load(Ordering::Relaxed) != 0);
+    copies::update(setup, progress.bytes.load(Ordering::Relaxed) != 0);
     progress.patience.losing(now_ns)
 }
 
-/// Nothing is recorded any more; what the next recording can use is kept.
+/// Recording has stopped; state that the next recording can use is kept.
 fn end<R: Runtime>(setup: &Setup<R>, sampler: &Sampler<'_, R>, walking: impl Sized) {
     drop(walking);
     setup.recorder.libraries.put(sampler.modules.own_images());
     crate::context::set_recording(false);
 }
 
-/// Runs until told to stop, or the recording ends by itself; then drains and writes the rest.
+/// Runs until an order or a limit ends the recording; then drains and writes the last samples.
 pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progress>) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
@@ -86,7 +86,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     let _own = OwnThread::begin();
     let mut sampler = Sampler::new(setup);
     sampler.publish();
-    // Until here snapshots were taken, which need no walk in a hurry.
+    // Until here snapshots were taken, whose walks are not urgent.
     let walking = paused::take_position(setup);
     let mut census = census::Census::new(setup.recorder, false);
     let processors = describe::processors();
@@ -98,14 +98,14 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
     let mut paid_ns = 0;
     loop {
         census.find_if_changed(setup.engine);
-        let losing = mind_who_walks(setup, progress, &mut sampler);
+        let losing = update_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
         let order = inbox.next(copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
             inbox.orders.looked();
         }
-        bury(&mut census, setup, progress, &mut sampler);
+        retire_threads(&mut census, setup, progress, &mut sampler);
         let due = Instant::now() >= flush_at;
         let flushes = due || order != Order::default() || !all;
         if flushes {
@@ -116,7 +116,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if order.stop {
                 let ended = setup.end_sampling();
                 writer.end_of_sampling(&walking, &ended.clocks);
-                all = take_rest(&ended, progress, &mut sampler, &mut unsampled);
+                all = take_remaining(&ended, progress, &mut sampler, &mut unsampled);
             } else if due {
                 let weight_ns = unsampled.take(&setup.recorder.registry);
                 sampler.add_unsampled(process::monotonic_ns(), weight_ns, progress);
@@ -124,9 +124,9 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if order.flush && (all || !order.stop) {
                 sampler.tell_alive();
             }
-            // At most as often as there are slots; in fact a few times.
+            // At most once for each slot; in practice a few times.
             while order.stop && !all {
-                // As the last one: a new file could stay without samples.
+                // Flushes without rotation: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
                 all = sampler.drain(progress);
                 if all {
@@ -143,32 +143,32 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             inbox.orders.done(&order);
             return;
         }
-        // The wall-clock sampler pays for what is done with looks; rounds would be made without.
+        // The wall-clock sampler pays for work on its samples, but not for the drainer's rounds.
         let before_ns = std::mem::replace(&mut paid_ns, spent_on_looks(&sampler, &writer));
         setup.shelf.add_drain_cpu_ns(paid_ns - before_ns);
         inbox.orders.done(&order);
     }
 }
 
-/// Takes leave of threads that have ended, and takes what they owe.
-fn bury<R: Runtime>(
+/// Retires threads that have ended, and takes their debt.
+fn retire_threads<R: Runtime>(
     census: &mut census::Census<R>,
     setup: &Setup<R>,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
 ) {
-    // Who owes what was noted when sampling ended: their names stay until that is written.
+    // These threads' debt was noted when sampling ended: their names stay until it is written.
     if !setup.engine.is_running() {
         return;
     }
-    census.bury(setup.engine, |thread, owed_ns| {
+    census.retire(setup.engine, |thread, owed_ns| {
         sampler.add_ended(process::monotonic_ns(), thread, owed_ns, progress);
     });
 }
 
-/// Takes the samples that there are at the end, and what threads owed then. Returns whether all
+/// Takes the remaining samples at the end, and the threads' debt at that time. Returns whether all
 /// samples were taken.
-fn take_rest<R: Runtime>(
+fn take_remaining<R: Runtime>(
     ended: &Ended,
     progress: &Progress,
     sampler: &mut Sampler<'_, R>,
@@ -181,7 +181,7 @@ fn take_rest<R: Runtime>(
         sampler.add_owed(now_ns, NOBODY_KEY, weight_ns, progress);
     }
     let all = sampler.drain(progress);
-    for owed in &ended.owing {
+    for owed in &ended.debts {
         if let Some(why) = owed.unreachable {
             sampler.add_unreached(now_ns, owed.thread, why, owed.ns, progress);
         } else if owed.lives {

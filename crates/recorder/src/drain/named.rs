@@ -1,26 +1,26 @@
-//! Frames that are named already, remembered as long as nothing can have changed.
+//! A cache of frames with their names, valid as long as code and methods cannot have changed.
 //!
-//! Stacks share most of their frames. A method's name has to be looked at again where there may
-//! have been a safepoint since: its class may have been unloaded meanwhile.
+//! Stacks share most of their frames. A method's name has to be looked up again after a possible
+//! safepoint: its class may have been unloaded in between.
 
 use crate::record::batch::PendingFrame;
 use dwell_walker::Frame;
 
-/// Frames remembered; a server's stacks have some thousands of different ones.
+/// Maximum number of cached frames; a server's stacks have some thousands of different ones.
 const ENTRIES: usize = 8192;
-/// So many at first: most programs have few, and all places are written at the start.
+/// The size at first: most programs have few frames, and all places are written at the start.
 const ENTRIES_FIRST: usize = 128;
-/// How often as many there are where they are too few.
+/// How often the number of places is doubled if there are too few.
 const GROWTH: usize = 8;
-/// Where so many frames have taken places of others in one drain there are too few.
+/// If this many frames replaced others in one drain, there are too few places.
 const CROWDED: u32 = 16;
 
 /// A direct-mapped table.
 pub struct NamedFrames {
     entries: Box<[Option<(u32, Frame, PendingFrame)>]>,
-    /// Number of the time in which nothing changes; entries of others do not count.
+    /// Number of the stretch of time without changes; entries of other stretches do not count.
     moment: u32,
-    /// Frames of this drain that have taken the places of others.
+    /// Frames of this drain that have replaced others.
     crowded: u32,
 }
 
@@ -39,7 +39,7 @@ impl NamedFrames {
         }
     }
 
-    /// A drain begins; `has_changed`: what was named before may be called otherwise by now.
+    /// A drain begins; `has_changed`: earlier names may not hold any more.
     pub fn begin(&mut self, has_changed: bool) {
         let is_small = self.crowded > CROWDED && self.entries.len() < ENTRIES;
         self.crowded = 0;
@@ -58,7 +58,7 @@ impl NamedFrames {
         }
     }
 
-    /// What `frame` is called.
+    /// The name of `frame`.
     #[must_use]
     pub fn get(&self, frame: &Frame) -> Option<PendingFrame> {
         match self.entries.get(self.place(frame))? {
@@ -69,7 +69,7 @@ impl NamedFrames {
         }
     }
 
-    /// Remembers what `frame` is called.
+    /// Caches the name of `frame`.
     pub fn put(&mut self, frame: Frame, named: PendingFrame) {
         let place = self.place(&frame);
         if let Some(entry) = self.entries.get_mut(place) {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outlives_a_drain() {
+    fn cached_names_end_with_their_moment() {
         let mut names = NamedFrames::default();
         names.put(frame(1, 2), named(3));
         assert_eq!(names.get(&frame(1, 3)), None);

@@ -1,5 +1,4 @@
-//! Who the threads are that had monitors, by what the runtime said of them when others began to
-//! wait.
+//! The threads that had monitors, identified by the runtime's data from when others began to wait.
 
 use crate::threads::ThreadTable;
 use crate::threads::VIRTUAL_KEY;
@@ -43,7 +42,7 @@ impl Owners {
             if thread.id != 0 {
                 self.by_id.insert(thread.id as u64, key);
             }
-            // An id of the kernel's is used again: the last thread has the highest key.
+            // The kernel reuses an id: the last thread has the highest key.
             let last = self.by_tid.entry(thread.tid).or_default();
             *last = key.max(*last);
         });

@@ -1,43 +1,45 @@
-//! How often the drainer looks at the slots.
+//! How often the drainer drains the slots.
 
 use std::time::Duration;
 
-/// Time between two looks. Short enough that a method's class is hardly ever unloaded before its
+/// Time between two drains. Short enough that a method's class is hardly ever unloaded before its
 /// name is read, long enough to cost little.
 const TICK_MAX: Duration = Duration::from_millis(20);
 /// The shortest, where many samples come.
 pub const TICK_MIN: Duration = Duration::from_millis(5);
-/// Where what they say stays true however late they are looked at.
+/// For samples that stay valid until they are drained.
 const TICK_KEPT: Duration = Duration::from_millis(200);
-/// Where few or none come: a program that does little costs next to nothing.
+/// For few or no samples: a program that does little costs next to nothing.
 const TICK_IDLE: Duration = Duration::from_millis(400);
-/// So many are waited for if that is not too long: most of what a look costs is waking up.
+/// The drainer waits for this many samples if that is not too long: most of a drain's cost is
+/// waking up.
 const WORTH_IT: f64 = 8.0;
-/// How fast it is forgotten how often they came.
+/// The decay of the mean rate of samples.
 const STEP: f64 = 0.25;
-/// Where code and classes go away before their samples are looked at.
+/// For code and classes that are freed before their samples are drained.
 const TICK_LOSING: Duration = Duration::from_millis(1);
-/// So many samples may wait for a look: an eighth of the smallest slots.
+/// Maximum number of samples that wait for a drain: an eighth of the smallest slots.
 const WAITING_MAX: u32 = 128;
 
-/// The time between two looks when all processors are busy with what is sampled, at `most` so much.
+/// The time between two drains when all processors are busy with sampled threads; the maximum is
+/// `most`.
 fn tick(interval: Duration, processors: usize, most: Duration) -> Duration {
     filling(interval, processors).clamp(TICK_MIN, most)
 }
 
-/// In how much time as many samples can come as may wait.
+/// The time in which as many samples can arrive as may wait.
 fn filling(interval: Duration, processors: usize) -> Duration {
     let processors = u32::try_from(processors).unwrap_or(u32::MAX).max(1);
     interval.saturating_mul(WAITING_MAX) / processors
 }
 
-/// The time from look to look.
+/// The time from drain to drain.
 #[derive(Debug)]
 pub struct Pace {
     tick: Duration,
-    /// The longest time that cannot fill the slots, should samples come as fast as they can.
+    /// The longest time that cannot fill the slots, even at the maximum rate of samples.
     longest: Duration,
-    /// Samples at the last look.
+    /// Samples at the last drain.
     samples: u64,
     /// How many come in a second, of late.
     rate: f64,
@@ -45,8 +47,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// For samples that every thread takes at `interval` of CPU time. `keeps`: what they say stays
-    /// true however late they are looked at. So many `processors` can be busy with them.
+    /// For samples that every thread takes at `interval` of CPU time. `keeps`: samples stay valid
+    /// until they are drained. The threads can use this many `processors`.
     #[must_use]
     pub fn new(interval: Duration, keeps: bool, processors: usize) -> Pace {
         let most = if keeps { TICK_KEPT } else { TICK_MAX };
@@ -60,7 +62,7 @@ impl Pace {
         }
     }
 
-    /// No longer than until a thread can have taken so many samples, which are kept for it.
+    /// Limits the time so that a thread cannot take more samples in it than are kept for it.
     #[must_use]
     pub fn within(self, interval: Duration, samples: u32) -> Pace {
         let most = interval.saturating_mul(samples).max(TICK_LOSING);
@@ -77,7 +79,8 @@ impl Pace {
         wanted.unwrap_or(TICK_IDLE).clamp(self.tick, self.longest)
     }
 
-    /// How long to wait, having seen so many samples in all; `losing`: some of late were too old.
+    /// How long to wait, given the number of samples so far; `losing`: some recent ones were too
+    /// old.
     pub fn wait(&mut self, samples: u64, losing: bool) -> Duration {
         let before = std::mem::replace(&mut self.samples, samples);
         let new = samples.saturating_sub(before) as f64;
@@ -96,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_samples_are_looked_at_sooner() {
+    fn many_samples_are_drained_sooner() {
         let of = |us, processors| {
             let interval = Duration::from_micros(us);
             tick(interval, processors, TICK_MAX).as_micros()
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_waits_until_it_could_fill_the_slots() {
+    fn lasting_samples_are_drained_before_slots_are_full() {
         let of = |ms, processors| {
             let interval = Duration::from_millis(ms);
             tick(interval, processors, TICK_KEPT).as_millis()
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_each_thread_is_looked_at_before_it_is_full() {
+    fn per_thread_buffers_are_drained_before_they_are_full() {
         let of = |us| Duration::from_micros(us);
         let pace = |us| Pace::new(of(us), false, 2).within(of(us), 10);
         assert_eq!(
@@ -144,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_made_as_often_as_samples_come() {
+    fn drains_follow_the_rate_of_samples() {
         let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
-        // In the mean over so many looks, of samples that come at a rate.
+        // The mean over many drains, with samples at a constant rate.
         let mut now = Duration::ZERO;
         let mut mean = |pace: &mut Pace, rate: f64| {
             let (mut looks, mut waited) = (0u32, Duration::ZERO);
@@ -170,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_long_notices_at_once_that_there_is_more_and_never_waits_too_long() {
+    fn long_wait_ends_at_new_samples_and_stays_bounded() {
         let mut pace = Pace::new(Duration::from_millis(10), false, 2);
         pace.longest = TICK_IDLE;
         for _ in 0..50 {
@@ -179,7 +182,7 @@ mod tests {
         assert_eq!(pace.wait(7, false), TICK_IDLE);
         assert_eq!(pace.wait(167, false), pace.tick);
         assert_eq!(pace.wait(167, true), TICK_LOSING);
-        // As fast as samples come here, more would fill the slots.
+        // At the maximum rate here, more would fill the slots.
         let mut pace = Pace::new(Duration::from_micros(100), false, 2);
         for _ in 0..50 {
             let wait = pace.wait(7, false);

@@ -1,4 +1,4 @@
-//! From where stacks are walked in this recording, and the thread that walks those who wait.
+//! The place where stacks are walked in this recording, and the thread that walks waiting threads.
 
 use crate::native::Tables;
 use crate::native::modules::TablesOf;
@@ -38,7 +38,7 @@ impl Drop for Walking {
     }
 }
 
-/// Lets handlers walk, or wait, or copy, as was asked for; what they need must be published.
+/// Lets handlers walk, or wait, or copy, as requested. The data that they need must be published.
 #[must_use]
 pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     let engine = setup.engine;
@@ -73,8 +73,8 @@ pub fn take_position<R: Runtime>(setup: &Setup<R>) -> Walking {
     walking
 }
 
-/// When the recording needs tables of libraries: handlers can use ready ones only, and walk here
-/// and there if there was ever a sample that they could not copy.
+/// Whether the recording needs tables of libraries: handlers can use only ready ones. They walk
+/// now and then if there was ever a sample that they could not copy.
 #[must_use]
 pub fn tables<R: Runtime>(setup: &Setup<R>) -> TablesOf {
     let all_copied = setup.engine.counters().get(Cause::WalkedInstead) == 0;

@@ -1,12 +1,12 @@
-//! The CPU time of the process, asked for as often as it costs little: the kernel adds up all
-//! threads for it, a tenth of a microsecond each.
+//! The CPU time of the process, read as often as it costs little. The kernel adds up all threads
+//! for it, a tenth of a microsecond each.
 
 use crate::sys::process;
 use std::time::{Duration, Instant};
 
 /// Asking may take this part of the time.
 const SHARE_MAX: u32 = 10_000;
-/// Whatever it took, it is asked again after this time.
+/// However long it took, it is read again after this time.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Asks.
@@ -24,12 +24,12 @@ impl Default for ProcessCpu {
 }
 
 impl ProcessCpu {
-    /// User and system time, unless it was asked for too short a while ago.
+    /// User and system time, unless they were read a short time ago.
     pub fn ask(&mut self) -> Option<(Duration, Duration)> {
         if Instant::now() < self.not_before {
             return None;
         }
-        // Not the time that passes: this thread may have to wait for a processor meanwhile.
+        // CPU time, not elapsed time: this thread may have to wait for a processor in between.
         let before = process::own_cpu();
         let answer = process::cpu_split();
         let took = process::own_cpu().saturating_sub(before);

@@ -1,5 +1,5 @@
-//! Who had processors and who had none, by the second: the control group's limit and how often it
-//! held the process back, and the kernel's account of the threads that were sampled.
+//! Use of processors, by the second: the control group's limit and how often it throttled the
+//! process, and the kernel's account of the sampled threads.
 
 use super::switching::{Did, Switching};
 use crate::runtime::Runtime;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Time between two accounts.
 const EVERY: Duration = Duration::from_millis(950);
-/// Threads that are accounted for at once at most.
+/// Maximum number of threads that are accounted for at once.
 const THREADS_MAX: usize = 1024;
 
-/// What a thread used of a time.
+/// A thread's use of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     /// Its key.
@@ -31,17 +31,17 @@ pub struct ThreadTime {
     pub until_ns: u64,
     /// Time on a processor.
     pub cpu_ns: u64,
-    /// Time it was ready and had none.
+    /// Time that it was ready and had no processor.
     pub waited_ns: u64,
     /// How often it got one.
     pub turns: u64,
 }
 
-/// What was told of a thread last.
+/// The last report of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     samples: u64,
-    /// Tells the thread's names apart.
+    /// Distinguishes the thread's names.
     name_mark: u64,
     at_ns: u64,
     schedule: Schedule,
@@ -72,7 +72,7 @@ impl Processors {
         }
     }
 
-    /// A new chunk: what is told only when it changes has to be in it as well.
+    /// A new chunk: values that are written only when they change have to be in it as well.
     pub fn begin_chunk(&mut self) {
         self.limits.begin_chunk();
     }
@@ -88,7 +88,7 @@ impl Processors {
     }
 
     /// The threads that were sampled since the last account, whose records are at these places:
-    /// of thousands few are.
+    /// few out of thousands.
     pub fn threads<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
@@ -113,7 +113,7 @@ impl Processors {
         all
     }
 
-    /// What a thread used, if it was sampled since that was told last.
+    /// CPU time of a thread, if it was sampled since its last report.
     fn account<R: Runtime>(
         &mut self,
         setup: &Setup<R>,
@@ -128,7 +128,7 @@ impl Processors {
         let mut buf = [0u8; 128];
         let text = self.files.read(record.tid(), "schedstat", &mut buf)?;
         let mut name_mark = before.map_or(0, |before| before.name_mark);
-        mind_name(setup, record, &mut name_mark);
+        update_name(setup, record, &mut name_mark);
         let told = Told {
             samples,
             name_mark,
@@ -146,8 +146,8 @@ impl Processors {
             cpu_ns: now.on_cpu_ns.saturating_sub(was.on_cpu_ns),
             turns: now.turns.saturating_sub(was.turns),
         };
-        self.switching.mind(setup.engine, record, &did);
-        // What it used before it was seen first is not known to belong to the recording.
+        self.switching.update(setup.engine, record, &did);
+        // CPU time from before it was first seen may not belong to the recording.
         let before = before?;
         Some(ThreadTime {
             thread: key,
@@ -159,7 +159,7 @@ impl Processors {
         })
     }
 
-    /// The limit, if there is something new about it.
+    /// The limit, if it has changed.
     pub fn limit(&mut self) -> Option<Event<'static>> {
         let told = self.limits.told()?;
         Some(Event::CpuLimit {
@@ -173,9 +173,9 @@ impl Processors {
     }
 }
 
-/// How long a thread has lived that is met for the first time, if it has always used as large a
-/// part of its time as since the last account, `passed_ns` ago: all its samples, which stand for
-/// `sampled_ns`, are of that time.
+/// How long a newly found thread has lived, if it has always used as large a part of its time as
+/// since the last account, `passed_ns` ago. All its samples, which stand for `sampled_ns`, are of
+/// that time.
 fn lived_ns(all: &Schedule, sampled_ns: u64, passed_ns: u64) -> u64 {
     let lived_ns = u128::from(all.on_cpu_ns) * u128::from(passed_ns);
     let lived_ns = lived_ns.checked_div(u128::from(sampled_ns));
@@ -183,7 +183,7 @@ fn lived_ns(all: &Schedule, sampled_ns: u64, passed_ns: u64) -> u64 {
 }
 
 /// A thread that has run may have been renamed.
-fn mind_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
+fn update_name<R: Runtime>(setup: &Setup<R>, record: &ThreadRecord, name_mark: &mut u64) {
     if let Some(name) = setup.recorder.runtime.renamed(record, name_mark) {
         setup.recorder.threads.rename(record.user(), &name);
     }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_new_has_lived_as_it_does_now() {
+    fn new_thread_is_assumed_to_have_run_at_present_rate() {
         let all = Schedule {
             on_cpu_ns: 3_000_000_000,
             ..Schedule::default()

@@ -1,4 +1,4 @@
-//! One snapshot: have it walked, name its frames, keep it for the flush.
+//! One snapshot: it is walked, its frames are named, and it is kept for the flush.
 
 use super::alive::{self, AliveDrain, KeptStack};
 use super::answers::Answers;
@@ -33,10 +33,10 @@ use std::sync::atomic::Ordering;
 /// Failed walks by cause: samples and the CPU time they stand for.
 pub type FailureCounts = BTreeMap<&'static str, (u64, u64)>;
 
-/// A batch this large is flushed before more is taken: memory is bounded, however deep the stacks.
+/// A batch this large is flushed before more is taken: memory is bounded for any depth of stacks.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// What the recording has cost so far, as far as the drainer sees it.
+/// Cost of the recording so far, as the drainer sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Stacks walked, by whomever.
@@ -47,11 +47,11 @@ pub struct Work {
     pub copies: u64,
     /// Bytes of them.
     pub copied_bytes: u64,
-    /// CPU time that was spent on looks at threads.
+    /// CPU time spent on wall-clock samples.
     pub looks_cpu_ns: u64,
 }
 
-/// Walks snapshots, or takes what was walked already, into a [`Batch`].
+/// Walks snapshots, or takes stacks that are walked already, into a [`Batch`].
 pub struct Sampler<'s, R: Runtime> {
     setup: &'s Setup<R>,
     /// The runtime's part.
@@ -60,7 +60,7 @@ pub struct Sampler<'s, R: Runtime> {
     pub modules: Modules,
     /// Names of this chunk.
     pub names: Names,
-    /// Libraries met.
+    /// Libraries seen.
     pub images: Images,
     /// Samples since the last flush.
     pub batch: Batch,
@@ -70,7 +70,7 @@ pub struct Sampler<'s, R: Runtime> {
     pub work: Work,
     /// The places of the records of threads that were sampled since the last account of them.
     pub sampled: FxHashSet<u32>,
-    /// Names of virtual threads met in this chunk, by key.
+    /// Names of virtual threads seen in this chunk, by key.
     pub virtual_names: VirtualNames,
     wall: WallDrain,
     stops: StopDrain,
@@ -81,7 +81,7 @@ pub struct Sampler<'s, R: Runtime> {
     /// Kernel frames of the sample at hand.
     kernel: Vec<PendingFrame>,
     outer: Outer,
-    /// Who has monitors.
+    /// Owners of monitors.
     owners: Owners,
     /// Where they were.
     answers: Answers,
@@ -118,7 +118,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Takes the published samples, until the batch is full. Returns whether that was all.
+    /// Takes the published samples, until the batch is full. Returns whether all were taken.
     pub fn drain(&mut self, progress: &Progress) -> bool {
         dwell_signal::fault::reinstall_if_replaced();
         let moved = self.modules.refresh();
@@ -139,7 +139,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let is_all = engine.drain_while(|slot| {
             self.take(slot, progress);
             if slot.weight_ns() == 0 {
-                // It said where a thread was, and stands for no time.
+                // It shows where a thread was, and stands for no time.
                 return self.batch.bytes() < BATCH_BYTES_MAX;
             }
             let failed = self.failures.values().map(|(count, _)| count).sum();
@@ -169,7 +169,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.work.looks_cpu_ns += took.as_nanos() as u64;
     }
 
-    /// Lets walks of threads that stand still use what is known by now.
+    /// Publishes the present libraries for walks of threads that stand still.
     pub fn publish(&self) {
         self.walks.publish(&self.modules);
         crate::context::foreign::find(&self.modules);
@@ -188,7 +188,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.walks.forget_names();
     }
 
-    /// Names all frames of a stack; whether these names may be remembered.
+    /// Names all frames of a stack; returns whether these names may be remembered.
     pub fn name_all(&mut self, frames: &[Frame]) -> (Vec<PendingFrame>, bool) {
         let mut lasting = true;
         let named = frames.iter().map(|frame| {
@@ -206,12 +206,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.stops.settle(shelf, &mut self.batch, now_ns, is_over);
     }
 
-    /// The wall-clock sampler has ended: what it said is told.
+    /// The wall-clock sampler has ended: writes its remaining notes.
     pub fn end_of_wall(&mut self) {
         self.wall.end(&mut self.batch);
     }
 
-    /// Lets go of what nobody waits at any more.
+    /// Frees data of threads that wait no more.
     pub fn tidy(&mut self) {
         self.wall.tidy();
     }
@@ -226,7 +226,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.work.walks += 1;
         self.sampled.insert(header.record_index);
         if self.setup.engine.kernel_copies() != 0 {
-            self.mind_what_is_not_copied(slot, &walk);
+            self.request_signals_if_needed(slot, &walk);
         }
         self.kernel_frames(slot);
         let truncated = walk.outcome == Outcome::Failed(Failure::Truncated);
@@ -266,7 +266,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let kept = is_followed.then(|| self.alive.stack(named, truncated));
             self.outer = outer;
             self.frames = frames;
-            self.mind_failure(slot, failure, progress);
+            self.report_freed_code(slot, failure, progress);
             if let Some(kept) = kept {
                 self.keep(slot, kept, failure);
             }
@@ -280,13 +280,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let stack = self.batch.stack(&self.kernel, named, truncated);
         self.outer = outer;
         self.frames = frames;
-        self.mind_failure(slot, failure, progress);
+        self.report_freed_code(slot, failure, progress);
         self.add_sample(slot, stack, failure);
     }
 
-    /// A thread that works for requests tells so itself from now on, and one whose stack was not to
-    /// be walked without its anchor has that copied.
-    fn mind_what_is_not_copied(&self, slot: &Slot<'_>, walk: &Walk) {
+    /// From now on a thread with a context is signalled, as it has to note that itself. So is a
+    /// thread whose stack could not be walked without its anchor, which is then copied.
+    fn request_signals_if_needed(&self, slot: &Slot<'_>, walk: &Walk) {
         let engine = self.setup.engine;
         if let Some(record) = engine.record_of(slot)
             && (super::copies::needs_more(walk) || crate::context::knows(record.managed_id()))
@@ -314,7 +314,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// A thread has said where it was, as it was asked.
+    /// A thread has recorded its stack on request.
     fn add_place(
         &mut self,
         slot: &Slot<'_>,
@@ -327,7 +327,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             Reason::Stop => self.stops.add_place(header.user, at_ns, all, truncated),
             _ => {
                 if header.logical_id != 0 {
-                    // Who sleeps with a monitor may never be sampled.
+                    // A thread that sleeps with a monitor may never be sampled.
                     let key = header.logical_id | VIRTUAL_KEY;
                     self.virtual_names.tell_latin1(key, slot.logical_name());
                 }
@@ -337,8 +337,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// What is gone before it is walked is told to those who can help that.
-    fn mind_failure(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
+    /// Reports code that was freed before its walk, so that the next collections wait.
+    fn report_freed_code(&self, slot: &Slot<'_>, failure: Option<Failure>, progress: &Progress) {
         if matches!(failure, Some(Failure::StaleMethod | Failure::NoBlob)) {
             let now_ns = process::monotonic_ns();
             progress.patience.lost(slot.header().time_ns, now_ns);
@@ -397,7 +397,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.alive.add(&seen, stack, threads, &self.virtual_names);
     }
 
-    /// Puts the objects that are still there into the batch, if any are followed.
+    /// Puts the surviving objects into the batch, if objects are followed.
     pub fn tell_alive(&mut self) {
         let table = self.setup.recorder.alive.get();
         let stretch = self.setup.switched.get().alive;
@@ -409,7 +409,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Bytes that are held for objects that are followed.
+    /// Bytes of the data kept for followed objects.
     pub fn alive_bytes(&self) -> usize {
         self.alive.bytes()
     }
@@ -434,7 +434,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         });
     }
 
-    /// Where the owner was, of a wait that has asked for that.
+    /// The owner's stack, for a wait that has asked for it.
     fn owner_at(&mut self, asked: &Asked) -> OwnerAt {
         let answer = self.answers.take(asked.request);
         match answer.filter(|answer| !answer.frames.is_empty()) {
@@ -468,7 +468,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         walk
     }
 
-    /// Adds CPU time that no thread can be asked about.
+    /// Adds CPU time that belongs to no known thread.
     pub fn add_unsampled(&mut self, time_ns: u64, weight_ns: Option<u64>, progress: &Progress) {
         let Some(weight_ns) = weight_ns else { return };
         let whose = (NOBODY_KEY, ThreadState::Terminated);
@@ -481,7 +481,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.add_without_stack(time_ns, whose, Failure::ShortThread, weight_ns, progress);
     }
 
-    /// Adds CPU time of a thread whose next signal the recording did not wait for.
+    /// Adds CPU time of a thread whose next signal did not arrive before the recording ended.
     pub fn add_owed(&mut self, time_ns: u64, thread: u64, weight_ns: u64, progress: &Progress) {
         let whose = (thread, ThreadState::Runnable);
         self.add_without_stack(time_ns, whose, Failure::RecordingEnded, weight_ns, progress);
@@ -570,7 +570,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Names one frame, and says whether its method could be named.
+    /// Names one frame; also returns whether its method could be named.
     fn named(&mut self, frame: &Frame) -> (PendingFrame, bool) {
         if let Some(pending) = self.named.get(frame) {
             return (pending, true);
@@ -601,7 +601,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             _ => self.native(frame.id),
         };
-        // A library that has just come may be known in the next drain.
+        // A library that was just loaded may be known in the next drain.
         let lasts = frame.kind.is_managed() || frame.kind == FrameKind::Stub;
         if found && lasts {
             self.named.put(*frame, pending);
@@ -641,15 +641,15 @@ fn is_copied(options: &crate::options::Options) -> bool {
     options.experiment != Some(crate::experiments::Experiment::NoCopy)
 }
 
-/// The frames from the first managed one on: who allocates, or waits for a monitor, does so by the
-/// runtime's stubs, which say nothing. A failure stays.
+/// The frames from the first managed one on: an allocation or a wait for a monitor goes through
+/// the runtime's stubs, which are of no interest. A failure stays.
 fn from_managed(frames: &[Frame]) -> &[Frame] {
     let is_told = |frame: &Frame| frame.kind.is_managed() || frame.kind == FrameKind::Failed;
     let first = frames.iter().position(is_told);
     frames.get(first.unwrap_or(frames.len())..).unwrap_or(&[])
 }
 
-/// Makes room for so many frames. All that walks may need is only made where any are made here.
+/// Makes room for this many frames. Memory for walks is allocated only here.
 fn make_room(frames: &mut Vec<Frame>, len: usize) {
     if frames.len() < len {
         frames.resize(len, Frame::EMPTY);
@@ -695,7 +695,8 @@ mod tests {
             from_managed(&[native, stub, method, below]),
             [method, below]
         );
-        // A walk that failed above all methods says so, and what is native alone says nothing.
+        // A walk that failed above all methods is reported as such; native frames alone are not
+        // shown.
         let failed = Frame::failed(Failure::NoBlob);
         assert_eq!(from_managed(&[native, failed]), [failed]);
         assert_eq!(from_managed(&[native, below]), []);

@@ -1,9 +1,9 @@
-//! What the stack of a sample has in common with the one before of the same thread, byte by byte:
-//! a walk that comes there need not go on, for the rest is known.
+//! The common part of a sample's stack and the one before of the same thread, byte by byte. A walk
+//! that reaches it need not continue, because the remaining frames are known.
 //!
-//! A walk step depends on three registers, on the stack from the frame on, and on the
-//! runtime's code and metadata. The last stay the same from one moment to the next, by which a
-//! runtime clears what is kept here ([`crate::runtime::Changes`]); the others are compared.
+//! A walk step depends on three registers, on the stack from the frame on, and on the runtime's
+//! code and metadata. Code and metadata stay the same from one moment to the next; at a new moment
+//! the runtime clears this cache ([`crate::runtime::Changes`]). Registers and stack are compared.
 
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Frame, Frames, Outcome, Walk};
@@ -17,7 +17,7 @@ const MARGIN: u64 = 128;
 /// Bytes compared at a time.
 const PIECE: usize = 256;
 
-/// The oldest bytes of a stack, at the end of their place: what comes and goes is before them.
+/// The oldest bytes of a stack, at the end of their buffer: changing bytes are before them.
 #[derive(Default)]
 struct Oldest {
     /// Empty until the first stack.
@@ -31,7 +31,7 @@ impl Oldest {
         self.place.get(from..).unwrap_or(&[])
     }
 
-    /// Notes `bytes`, at most [`BYTES_MAX`], of which the last `common` are here already.
+    /// Notes `bytes`, at most [`BYTES_MAX`]. The last `common` of them are here already.
     fn set(&mut self, bytes: &[u8], common: usize) {
         if self.place.is_empty() {
             self.place = vec![0; BYTES_MAX];
@@ -52,11 +52,11 @@ struct Walked {
     moment: u64,
     /// Where the stack ends.
     high: u64,
-    /// Its bytes up to there: as many as were kept.
+    /// Its bytes up to there, as many as were kept.
     bytes: Oldest,
     frames: Vec<Frame>,
-    /// Registers of the frames that a walk may come to, innermost first, and where in `frames` what
-    /// they stand for begins.
+    /// Registers of the frames that a walk may reach, innermost first, and where in `frames` their
+    /// results begin.
     begins: Vec<(NativeRegs, usize)>,
 }
 
@@ -71,11 +71,11 @@ pub struct Splice {
 /// The copy of a sample's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Stack<'a> {
-    /// Whose it is.
+    /// The thread.
     pub thread: u64,
     /// Where its first byte was.
     pub low: u64,
-    /// All of it, up to its end.
+    /// The whole stack, up to its end.
     pub bytes: &'a [u8],
 }
 
@@ -91,14 +91,14 @@ impl Stack<'_> {
     }
 }
 
-/// Where a walk puts its frames; knows where it may end early.
+/// The frames of a walk; knows where the walk may end early.
 pub struct Known<'a> {
     frames: &'a mut [Frame],
     before: Option<&'a Walked>,
-    /// From this address on the stack is as it was before.
+    /// From this address on the stack is unchanged.
     same_from: u64,
     begins: &'a mut Vec<(NativeRegs, usize)>,
-    /// Where in the stack before the walk has come to: in `begins`, and in `frames`.
+    /// The place in the earlier stack that the walk has reached: in `begins`, and in `frames`.
     met: Option<(usize, usize)>,
 }
 
@@ -134,12 +134,12 @@ impl Frames for Known<'_> {
 }
 
 impl Splice {
-    /// The runtime may have changed: what was walked before tells nothing.
+    /// The runtime may have changed: earlier walks are not valid any more.
     pub fn clear(&mut self) {
         self.moment += 1;
     }
 
-    /// Has a stack walked by `walk`, as far as it is not known.
+    /// Lets `walk` walk the unknown part of a stack.
     pub fn walk(
         &mut self,
         stack: Stack<'_>,
@@ -165,7 +165,7 @@ impl Splice {
         let is_whole = done.outcome == Outcome::Complete && done.flaw.is_none() && done.gaps == 0;
         let walked = frames.get(..done.len).unwrap_or(&[]);
         if let Some(last) = self.places.get_mut(place) {
-            // One that says nothing is nobody's.
+            // A walk that is not whole belongs to no moment.
             last.moment = if is_whole { self.moment } else { u64::MAX };
             last.thread = stack.thread;
             last.keep(stack, common, walked, &self.begins, met);
@@ -175,7 +175,7 @@ impl Splice {
 }
 
 impl Walked {
-    /// Notes a stack of which the last `common` bytes are here already.
+    /// Notes a stack. Its last `common` bytes are here already.
     fn keep(
         &mut self,
         stack: Stack<'_>,
@@ -186,7 +186,7 @@ impl Walked {
     ) {
         self.bytes.set(stack.kept(), common);
         self.high = stack.high();
-        // What the walk has not come to is as before, but for its place.
+        // The part that the walk has not reached is unchanged, except for its place.
         let (gone, moved) = match (met, begins.last()) {
             (Some((here, start)), Some((_, index))) => (here + 1, index.wrapping_sub(start)),
             _ => (self.begins.len(), 0),
@@ -201,7 +201,7 @@ impl Walked {
     }
 }
 
-/// How many bytes at the ends of both are equal.
+/// Number of equal bytes at the ends of both.
 fn common_end(left: &[u8], right: &[u8]) -> usize {
     let pieces = left.rchunks_exact(PIECE).zip(right.rchunks_exact(PIECE));
     let whole = PIECE * pieces.take_while(|(a, b)| a == b).count();
@@ -220,10 +220,10 @@ mod tests {
 
     const HIGH: u64 = 0x7f00_0010_0000;
 
-    /// A frame of a made-up stack: what it is, and its bytes.
+    /// A frame of a made-up stack: its kind, and its bytes.
     type Made = (u8, u8);
 
-    /// The stack's bytes: each frame has 64 to 1600 of them, of which some tell what it is.
+    /// The stack's bytes: each frame has 64 to 1600 of them, some of which show its kind.
     fn bytes(made: &[Made]) -> Vec<u8> {
         let mut all = Vec::new();
         for (id, size) in made {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// Walks it; every third kind of frame stands for two, every fifth for none. Returns how many
-    /// frames were looked at.
+    /// frames were read.
     fn walk(made: &[Made], sink: &mut Known<'_>) -> (Walk, usize) {
         let mut at = NativeRegs {
             pc: 0,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_before_is_not_walked_again() {
+    fn unchanged_outer_frames_are_not_walked_again() {
         let mut splice = Splice::default();
         let outer: Vec<Made> = (10..40).map(|id| (id, 5)).collect();
         let with = |inner: &[Made]| [inner, &outer].concat();
@@ -314,30 +314,30 @@ mod tests {
             looked
         };
         assert_eq!(looked(1, &with(&[(1, 9), (2, 9)])), 32);
-        // Two new ones, and those whose bytes may be the new ones'.
+        // Two new ones, and frames whose bytes could belong to the new ones.
         assert!(looked(1, &with(&[(3, 20), (4, 9)])) <= 6);
         assert!(looked(1, &with(&[])) <= 4);
         assert_eq!(looked(2, &with(&[])), 30);
-        // Others of the same sizes below the same ones.
+        // Others of the same sizes, with the same ones below.
         assert!(looked(2, &with(&[(7, 1)])) <= 5);
         splice.clear();
         assert_eq!(run(&mut splice, 2, &with(&[(7, 1)]), 100).1, 31);
     }
 
     #[test]
-    fn a_flaw_is_not_passed_on() {
+    fn flawed_walk_is_not_reused() {
         let made: Vec<Made> = (10..30).map(|id| (id, 5)).collect();
         let mut splice = Splice::default();
         // No room for all: the walk ends early.
         run(&mut splice, 1, &made, 8);
         assert_eq!(run(&mut splice, 1, &made, 100).1, 20);
-        // Known now, but there is no room for it.
+        // It is known now, but there is no room for it.
         let (frames, looked) = run(&mut splice, 1, &made, 8);
         assert_eq!((frames.len(), looked < 20), (7, true));
     }
 
     #[test]
-    fn what_is_in_common_stays_behind_what_is_new() {
+    fn common_bytes_stay_behind_new_ones() {
         for old in 0..6usize {
             for common in 0..=old {
                 for new in 0..6usize {

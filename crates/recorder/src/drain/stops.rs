@@ -1,5 +1,5 @@
-//! Stops of all threads for the recording: each late thread's stack comes by another way than what
-//! is said of it, from its signal handler, and both are put together here.
+//! Stops of all threads for the recording. The stack of each late thread comes from its signal
+//! handler, and the data of its stop from the watching thread. Both are put together here.
 
 use crate::record::batch::{Batch, PendingFrame, PendingLate, PendingStop};
 use crate::record::names::Names;
@@ -7,12 +7,12 @@ use crate::stops::{LateThread, Shelf, Stop};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// Stacks that wait for their stop at most.
+/// Maximum number of stacks that wait for their stop.
 const STACKS_MAX: usize = 256;
-/// How long a stop that is over waits for stacks that were asked for.
+/// How long a stop that is over waits for the requested stacks.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Where a thread was when it was asked.
+/// A thread's stack at the time of the request.
 struct Place {
     thread: u64,
     time_ns: u64,
@@ -20,7 +20,7 @@ struct Place {
     truncated: bool,
 }
 
-/// What has not been told yet.
+/// Stops and stacks that are not written yet.
 #[derive(Default)]
 pub struct StopDrain {
     stops: Vec<Stop>,
@@ -46,9 +46,10 @@ impl StopDrain {
         }
     }
 
-    /// Puts what is complete, or has waited long enough, into the batch; all of it at the end.
+    /// Puts stops that are complete, or have waited long enough, into the batch; all of them at
+    /// the end.
     pub fn settle(&mut self, shelf: &Shelf, batch: &mut Batch, now_ns: u64, is_over: bool) {
-        // Asked first: what is on the shelf by then is no longer to come.
+        // Read first: a stop that is queued by then has no further stacks to come.
         let open_ns = shelf.open_ns();
         self.stops.extend(shelf.take());
         let places = &self.places;
@@ -66,7 +67,7 @@ impl StopDrain {
         for stop in ready {
             self.place(stop, batch);
         }
-        // Nobody waits for places older than the oldest stop that may still come.
+        // Stacks older than the oldest stop that may still come are not needed.
         let oldest = self.stops.iter().map(|stop| stop.began_ns).min();
         let kept_ns = oldest.unwrap_or_else(|| now_ns.saturating_sub(10 * PATIENCE_NS));
         let kept_ns = open_ns.map_or(kept_ns, |began_ns| began_ns.min(kept_ns));
@@ -90,7 +91,7 @@ impl StopDrain {
         batch.add_stop(PendingStop { stop, late });
     }
 
-    /// Names of the chunk before are told by `old` and get a place in `new`.
+    /// `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         for frame in self.places.iter_mut().flat_map(|place| &mut place.frames) {
             *frame = frame.renamed(old, new);
@@ -98,8 +99,8 @@ impl StopDrain {
     }
 }
 
-/// The first answer of a thread while that stop was being reached; a thread that had no
-/// processor answers when it gets one, just before it arrives.
+/// The first answer of a thread while that stop was being reached. A thread without a processor
+/// answers when it gets one, just before it arrives.
 fn place_of<'p>(places: &'p [Place], stop: &Stop, late: &LateThread) -> Option<&'p Place> {
     let over_ns = stop.began_ns.saturating_add(stop.duration_ns());
     places.iter().find(|place| {
@@ -142,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_finds_its_stop_whichever_comes_first() {
+    fn stack_and_stop_match_in_any_order() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));
         drain.settle(&shelf, &mut batch, 12_000, false);
         assert_eq!(batch.stops().len(), 0, "its stack may still come");
-        // Of another thread, of another time, and the right one.
+        // One of another thread, one of another time, and the right one.
         drain.add_place(8, 10_500, [frame(1)].into_iter(), false);
         drain.add_place(7, 9_000, [frame(2)].into_iter(), false);
         drain.add_place(7, 10_500, [frame(3)].into_iter(), false);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_does_not_wait_for_ever() {
+    fn stop_without_stack_is_written_after_timeout() {
         let (shelf, mut batch) = (Shelf::default(), Batch::default());
         let mut drain = StopDrain::default();
         shelf.add(stop(10_000, 7));

@@ -1,18 +1,18 @@
 //! Which threads have a timer instead of a perf event, because they are switched too often for one.
 //!
-//! An event costs 0.7 to 2 us at each switch of its thread (`bench/switches`), so with 10,000 a
-//! second up to 2 % of a processor, where samples every 10 ms cost 0.3. A timer costs nothing
-//! there. What it cannot tell is where in the kernel a sample was; so such threads have an event
-//! all the same in one second of eight, drawn anew each time: then a switch costs at most 0.3 us in
-//! the mean. (It is from one account of the thread to the next, which comes in the second in which
-//! it was sampled again.) Who rests most of the time keeps the event, as it also tells the wall
-//! clock that nothing has happened.
+//! An event costs 0.7 to 2 us at each switch of its thread (`bench/switches`). So with 10,000
+//! switches a second it takes up to 2 % of a processor, where samples every 10 ms cost 0.3. A
+//! timer costs nothing there, but it does not show where in the kernel a sample was. So such
+//! threads still have an event in one second of eight, drawn again each time: then a switch costs
+//! at most 0.3 us in the mean. (The second lasts from one account of the thread to the next, which
+//! comes in the second in which it was sampled again.) A mostly idle thread keeps the event, as it
+//! also shows the wall-clock sampler that the thread has not run.
 //!
-//! Timers go off in the kernel's tick. Where that comes less than twice in an interval, such
-//! threads have fewer samples, which stand for more. But events of so short intervals cost five
-//! times as much at a switch, being the next thing that the machine's timer is set for: of a thread
-//! with 20,000 a second a fifth of its time. From there on that is worth it, down to a quarter of a
-//! tick; and an event is there in one second of 32 only.
+//! Timers fire in the kernel's tick. If that comes less than twice in an interval, such threads
+//! have fewer samples, which stand for more. But events of such short intervals cost five times as
+//! much at a switch, because the machine's timer is set for them: a thread with 20,000 switches a
+//! second loses a fifth of its time. From there on a timer is worth it, down to a quarter of a
+//! tick. An event is used in only one second of 32.
 
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
@@ -25,16 +25,16 @@ use std::time::Duration;
 /// Switches in a second of its own CPU time, from which on a thread has a timer; below half of it,
 /// an event again.
 const OFTEN: u64 = 5_000;
-/// The same where timers are too slow for the interval.
+/// The same if timers are too slow for the interval.
 const VERY_OFTEN: u64 = 20_000;
-/// Below so many switches in a second of the clock they cost too little.
+/// Below this number of switches in a second of the clock, events cost too little.
 const BUSY: u64 = 500;
-/// One second in so many with an event, where that can tell where in the kernel a thread is, ...
+/// One second in this many with an event, where that can show the place in the kernel, ...
 const SHARE: u64 = 8;
-/// ... and where events cost so much more.
+/// ... and where events cost that much more.
 const SMALL_SHARE: u64 = 32;
 
-/// What a thread did between two accounts of it.
+/// A thread's activity between two accounts of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Did {
     /// How long that was.
@@ -46,7 +46,8 @@ pub struct Did {
 }
 
 impl Did {
-    /// Whether a thread that did this is to have an event; `had`: it has one. `None`: as it is.
+    /// Whether a thread with this activity is to have an event; `had`: it has one. `None`: no
+    /// change.
     fn wants_event(&self, had: bool, often: u64) -> Option<bool> {
         let turns_per = |ns: u64| {
             let turns = u128::from(self.turns) * 1_000_000_000;
@@ -66,7 +67,7 @@ impl Did {
 /// Decides it, for the threads of a recording.
 #[derive(Debug)]
 pub struct Switching {
-    /// Switches in a second of CPU time from which on a thread has a timer; `None`: none has.
+    /// Switches in a second of CPU time from which on a thread has a timer; `None`: no thread has.
     often: Option<u64>,
     kernel_frames: bool,
     random: Random,
@@ -89,11 +90,11 @@ impl Switching {
         }
     }
 
-    /// A sampled thread did this since the account of it before.
-    pub fn mind(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
+    /// Adds the activity of a sampled thread since its last account.
+    pub fn update(&mut self, engine: &'static Engine, record: &'static ThreadRecord, did: &Did) {
         let Some(often) = self.often else { return };
         let has_timer = engine.has_timer(record);
-        // Refused or somebody else's turn: another time.
+        // Refused or locked by another thread: another time.
         let _ = match did.wants_event(!has_timer, often) {
             // All threads together are switched too often.
             Some(true) if engine.is_held(record) => Ok(()),
@@ -105,7 +106,7 @@ impl Switching {
         };
     }
 
-    /// Whether it is one of the seconds in which a thread has an event although it is switched
+    /// Whether this is one of the seconds in which a thread has an event although it is switched
     /// often.
     fn is_its_turn(&mut self) -> bool {
         let share = match self.often {
@@ -116,7 +117,7 @@ impl Switching {
     }
 }
 
-/// From how many switches in a second of its CPU time on a thread is to have a timer.
+/// The number of switches in a second of its CPU time from which on a thread gets a timer.
 fn often(interval: Duration, tick: Duration) -> Option<u64> {
     if interval >= tick * 2 {
         Some(OFTEN)
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_keeps_its_event() {
+    fn idle_thread_keeps_its_event() {
         let ms = 1_000_000;
         assert_eq!(wants(true, 20 * SECOND_NS, 10 * ms, 4_000), None);
         assert_eq!(wants(true, SECOND_NS, 10 * ms, 500), Some(false));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_second_in_eight_is_with_an_event() {
+    fn often_switched_thread_has_event_one_second_in_eight() {
         let mut switching = Switching {
             often: None,
             kernel_frames: true,

@@ -1,5 +1,5 @@
-//! Threads as constants of a chunk. What is in the file stays as it is: who is renamed gets another
-//! constant, with the same ids, and readers make one thread of both.
+//! Threads as constants of a chunk. A constant in the file never changes. A renamed thread gets
+//! another constant with the same ids, and readers make one thread of both.
 
 use super::sample::Sampler;
 use crate::runtime::Runtime;
@@ -8,21 +8,21 @@ use crate::threads::ThreadName;
 use crate::threads::{NOBODY_KEY, VIRTUAL_KEY};
 use dwell_jfr::writer::{ChunkWriter, ThreadId, ThreadInfo};
 
-/// Lets events refer to threads by the names that they have by now.
+/// Lets events refer to threads by their present names.
 pub fn rename<R: Runtime>(chunk: &mut ChunkWriter, setup: &Setup<R>, sampler: &mut Sampler<'_, R>) {
     let renamed = setup.recorder.threads.take_renamed();
     for key in renamed
         .into_iter()
         .chain(sampler.virtual_names.take_renamed())
     {
-        // Who is not in the chunk gets there with the last name.
+        // A thread that is not in the chunk yet is added with its last name.
         if chunk.thread_id(key).is_some() {
             write(chunk, setup, key, sampler);
         }
     }
 }
 
-/// What is known of a thread by now, as a constant.
+/// Writes the present data of a thread as a constant.
 pub fn write<R: Runtime>(
     chunk: &mut ChunkWriter,
     setup: &Setup<R>,
@@ -46,7 +46,7 @@ pub fn write<R: Runtime>(
     write_platform(chunk, key, &known)
 }
 
-/// The same of a thread that was called so when it was there last.
+/// The same for a thread with this last name.
 pub fn write_named(chunk: &mut ChunkWriter, key: u64, name: &ThreadName) -> ThreadId {
     match key & VIRTUAL_KEY {
         0 => write_platform(chunk, key, name),

@@ -1,31 +1,33 @@
-//! CPU time that no signal can reach: a thread's last steps in the runtime and the kernel, native
-//! threads that come and go unseen. The process's CPU clock knows of it, so it is reported, without
-//! a stack, and the sum of weights stays the CPU time.
+//! CPU time that no signal can reach: a thread's last steps in the runtime and the kernel, and
+//! native threads that begin and end unseen. The process's CPU clock includes it. So it is
+//! reported, without a stack, and the sum of weights stays the CPU time.
 
 use crate::ended::Clocks;
 use crate::registry::Registry;
 use crate::sys::process;
 use std::time::{Duration, Instant};
 
-/// Less is not told: reading the clocks of many threads one after the other is no more exact.
+/// Smaller amounts are not reported: reading the clocks of many threads one after the other is not
+/// more exact.
 const TOLD_MIN_NS: u64 = 1_000_000;
 
-/// A clock takes a microsecond to read, or ten: so many of them are read in a second at most.
+/// A clock takes one to ten microseconds to read. This is the maximum number that is read in a
+/// second.
 const CLOCKS_MAX: u32 = 150;
-/// What is out of reach is told this late at most, however many threads there are.
+/// Unsampled time is reported with at most this delay, for any number of threads.
 const LATE_MAX: Duration = Duration::from_secs(60);
 
 /// Compares the process's CPU time with that of the threads while they could be sampled.
 pub struct Unsampled {
     process_at_start: Duration,
     told_ns: u64,
-    /// What was out of reach when that was looked at last.
+    /// Unsampled time at the last check.
     seen_ns: u64,
     not_before: Instant,
 }
 
 impl Unsampled {
-    /// Begins to compare at a moment at which the process had used `process_at_start`.
+    /// Starts comparing when the process had used `process_at_start`.
     #[must_use]
     pub fn new(process_at_start: Duration) -> Unsampled {
         Unsampled {
@@ -36,11 +38,12 @@ impl Unsampled {
         }
     }
 
-    /// CPU time that was out of reach since that was told last, if it is enough to tell; it may be
-    /// left for later.
+    /// CPU time that could not be sampled since the last report, if it is enough to report. It may
+    /// be left for later.
     ///
-    /// A thread that has begun and is not registered yet is not out of reach: its first sample will
-    /// stand for all of its life. So only what still is at the next look is told, or at the end.
+    /// A thread that has begun and is not registered yet is not unsampled: its first sample will
+    /// stand for its whole life. So only time that is still unsampled at the next check is
+    /// reported, or at the end.
     pub fn take(&mut self, registry: &Registry) -> Option<u64> {
         let now = Instant::now();
         if now < self.not_before {
@@ -52,8 +55,8 @@ impl Unsampled {
         self.new_since_start(process::process_cpu(), registry.sampled_cpu_ns(), false)
     }
 
-    /// The same at the end, as the clocks were when sampling ended: what the process used while
-    /// that was being done, and the rest.
+    /// The same at the end, from the clocks when sampling ended: the CPU time that the process
+    /// used while sampling was being ended, and the remaining unsampled time.
     pub fn take_last(&mut self, clocks: &Clocks) -> (Option<u64>, Option<u64>) {
         let all = self.new_since_start(clocks.process, clocks.sampled_ns, true);
         in_two(all.unwrap_or(0), clocks.ending_ns)
@@ -81,8 +84,8 @@ impl Unsampled {
     }
 }
 
-/// Divides what was out of reach into what may have been used in the last `ending_ns` of CPU time,
-/// and what was used before.
+/// Divides unsampled time into the part that may have been used in the last `ending_ns` of CPU
+/// time, and the part used before.
 fn in_two(all_ns: u64, ending_ns: u64) -> (Option<u64>, Option<u64>) {
     let some = |ns: u64| (ns > 0).then_some(ns);
     let ending_ns = all_ns.min(ending_ns);
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_while_sampling_was_being_ended_is_told_apart() {
+    fn time_while_sampling_ends_is_reported_apart() {
         assert_eq!(in_two(0, 5), (None, None));
         assert_eq!(in_two(3, 5), (Some(3), None));
         assert_eq!(in_two(8, 5), (Some(5), Some(3)));
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ns_is_told_once_and_noise_never() {
+    fn unsampled_time_is_reported_once_without_noise() {
         let mut unsampled = Unsampled::new(Duration::ZERO);
         let mut look = |process, sampled, last| unsampled.new_part(process, sampled, last);
         assert_eq!(look(10_000_000, 10_000_500, false), None);
@@ -114,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_found_late_is_told_by_its_samples_alone() {
+    fn late_found_thread_adds_no_unsampled_time() {
         let mut unsampled = Unsampled::new(Duration::ZERO);
         let mut look = |process, sampled, last| unsampled.new_part(process, sampled, last);
-        // It has used 45 ms and nobody knows it.
+        // It has used 45 ms and is not registered.
         assert_eq!(look(100_000_000, 55_000_000, false), None);
         assert_eq!(look(150_000_000, 150_000_000, false), None);
         assert_eq!(look(160_000_000, 160_000_000, true), None);

@@ -1,5 +1,5 @@
-//! What virtual threads are called, as far as samples and looks tell. A thread can be seen before
-//! it has a name, and be renamed: the last name counts. Pure.
+//! Names of virtual threads, as samples report them. A thread can be seen before it has a name,
+//! and be renamed: the last name counts. Pure.
 
 use dwell_signal::slots::LOGICAL_NAME_MAX;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ pub struct VirtualNames {
 }
 
 impl VirtualNames {
-    /// The name of the thread with this key; empty if it has none that is known.
+    /// The name of the thread with this key; empty if no name is known.
     #[must_use]
     pub fn get(&self, key: u64) -> &str {
         self.names.get(&key).map_or("", String::as_str)
     }
 
-    /// The thread has been seen, and was called so.
+    /// The thread has been seen with this name.
     pub fn tell(&mut self, key: u64, name: &str) {
         match self.names.get_mut(&key) {
             Some(known) if name.is_empty() || known == name => {}
@@ -32,8 +32,8 @@ impl VirtualNames {
         }
     }
 
-    /// The same of what a handler has copied: each byte is a code point, and there may be more of
-    /// them.
+    /// Like `tell`, for a name that a handler has copied: each byte is a code point, and there may
+    /// be more of them.
     pub fn tell_latin1(&mut self, key: u64, name: &[u8]) {
         let known = self.get(key);
         let is_cut = name.len() >= LOGICAL_NAME_MAX;
@@ -48,7 +48,7 @@ impl VirtualNames {
         self.tell(key, &text);
     }
 
-    /// Threads whose name has changed since this was asked last.
+    /// Threads whose name has changed since the last call.
     pub fn take_renamed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.renamed)
     }

@@ -1,5 +1,5 @@
-//! The drainer's part of the wall-clock sampler: names stacks, and keeps them for the looks that
-//! see the same.
+//! The drainer's part of the wall-clock sampler: names stacks, and keeps them for later samples
+//! with the same stack.
 
 use super::sample::Sampler;
 use crate::looks::off::Off;
@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Stacks of a moment that have names already, at most.
+/// Maximum number of stacks of a moment that have names already.
 const NAMED_MAX: usize = 1024;
 
 /// A stack that is kept over flushes.
@@ -33,18 +33,18 @@ impl Kept {
     }
 }
 
-/// A stack as a walk had it, and with its names.
+/// A stack in the walk's form, and with its names.
 struct Walked {
     frames: Box<[Frame]>,
     kept: Kept,
-    /// Whether it was met since the last tidying.
+    /// Whether it was used since the last cleanup.
     is_used: bool,
 }
 
 /// Where a thread waits.
 struct Current {
     stack: Kept,
-    /// Who has what is waited for, and where that one is.
+    /// The owner of the awaited object, and the owner's stack.
     owner: Option<(u64, Kept)>,
     truncated: bool,
     os: Os,
@@ -57,7 +57,7 @@ struct Current {
 }
 
 impl Current {
-    /// The logical thread on this platform thread, and that one if they are not the same.
+    /// The logical thread on this platform thread, and the platform thread if it is not the same.
     fn who(&self, platform: u64) -> (u64, Option<u64>) {
         match self.mounted {
             Some(id) => (id | VIRTUAL_KEY, Some(platform)),
@@ -66,7 +66,7 @@ impl Current {
     }
 }
 
-/// Where a thread waits, by the class of its signs; the last one that was seen is the last here.
+/// Where a thread waits, by the class of its fingerprint. The last one seen is the last here.
 #[derive(Default)]
 struct Places(Vec<(u8, Current)>);
 
@@ -86,16 +86,16 @@ impl Places {
     }
 }
 
-/// What is known of threads that wait.
+/// Stacks of waiting threads.
 #[derive(Default)]
 pub struct WallDrain {
     notes: Notes,
     current: FxHashMap<u64, Places>,
     /// Equal stacks are kept once.
     stacks: FxHashMap<u64, Arc<[PendingFrame]>>,
-    /// The stacks of this moment as walks had them, by a hash of that: these have names already.
+    /// The stacks of this moment in the walks' form, by their hash: these have names already.
     named: FxHashMap<u64, Walked>,
-    /// Time in which threads were ready and had no processor, until it is known where they were.
+    /// Time in which threads were ready and had no processor, until their place is known.
     ready: FxHashMap<u64, Ready>,
 }
 
@@ -180,7 +180,7 @@ impl WallDrain {
         kept
     }
 
-    /// What was named before may have another name now.
+    /// Earlier names may not hold any more.
     pub fn forget_names(&mut self) {
         self.named.clear();
     }
@@ -229,8 +229,8 @@ impl WallDrain {
         Kept { frames, hash }
     }
 
-    /// A thread waited for a processor: where it was seen last after it was woken there, and else
-    /// where it will be known to have been.
+    /// A thread waited for a processor. The time after a wake-up belongs to its last place; for
+    /// other time the place is not known yet.
     fn ready(
         &mut self,
         thread: u64,
@@ -252,7 +252,7 @@ impl WallDrain {
         ready.count += 1;
     }
 
-    /// A thread has ended: where it was last is not known any more.
+    /// A thread has ended: its last place is forgotten.
     fn gone(&mut self, thread: u64, batch: &mut Batch) {
         self.current.remove(&thread);
         if let Some(ready) = self.ready.remove(&thread) {
@@ -260,8 +260,8 @@ impl WallDrain {
         }
     }
 
-    /// Time in which a thread that was woken waited for a processor, where it was seen last: tells
-    /// how much of it could be told there.
+    /// Time in which a woken thread waited for a processor, at the place where it was last seen.
+    /// Returns how much of it could be recorded there.
     fn woken(&self, thread: u64, at_ns: u64, woken_ns: u64, batch: &mut Batch) -> u64 {
         let places = self.current.get(&thread).filter(|_| woken_ns > 0);
         let Some(current) = places.and_then(Places::last) else {
@@ -318,7 +318,7 @@ impl WallDrain {
         });
     }
 
-    /// A sample of CPU time: the thread was there when it was ready, too.
+    /// A sample of CPU time: the thread was also there when it was ready.
     pub fn sampled(&mut self, platform: u64, sample: &PendingSample, batch: &mut Batch) {
         if self.ready.is_empty() {
             return;
@@ -332,15 +332,14 @@ impl WallDrain {
         }
     }
 
-    /// What is not known to have a place, at the end.
+    /// Records, at the end, the time whose place is unknown.
     pub fn end(&mut self, batch: &mut Batch) {
         for (thread, ready) in self.ready.drain() {
             batch.add_wall(runnable(thread, None, None, &ready));
         }
     }
 
-    /// Frees what nobody has any more; names of the chunk before are told by `old` and get a place
-    /// in `new`.
+    /// Frees unused stacks. `old` has the names of the last chunk; each gets a place in `new`.
     pub fn rename(&mut self, old: &Names, new: &mut Names) {
         self.stacks.clear();
         self.named.clear();
@@ -362,7 +361,7 @@ impl WallDrain {
         }
     }
 
-    /// Lets go of stacks at which no thread waits any more.
+    /// Frees stacks at which no thread waits any more.
     pub fn tidy(&mut self) {
         self.named
             .retain(|_, walked| std::mem::take(&mut walked.is_used));
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_told_where_the_thread_was_seen_last() {
+    fn repeated_samples_use_the_threads_last_stack() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.run(&run(THREAD, 60), &mut batch);
         assert!(batch.walls().is_empty(), "nobody knows where");
@@ -485,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_a_place_for_each_class_of_its_signs() {
+    fn thread_has_a_place_for_each_fingerprint_class() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
         let mut places = drain.current.remove(&THREAD).unwrap();
@@ -505,18 +504,14 @@ mod tests {
             walls.filter(at).map(|wall| wall.weight_ns).sum::<u64>()
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
-        assert_eq!(
-            batch.walls().len(),
-            3,
-            "nobody knows where the last one was"
-        );
+        assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
         assert_eq!(drain.woken(THREAD, 400, 5, &mut batch), 5);
         let woken = batch.walls().last().unwrap().stack.unwrap();
         assert_eq!(batch.frames(woken).0, [frame(1)], "that was seen last");
     }
 
     #[test]
-    fn time_without_a_processor_is_where_the_next_sample_is() {
+    fn ready_time_belongs_to_next_sample() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.ready(THREAD, 400, (30, 0), &mut batch);
         drain.ready(THREAD, 450, (12, 0), &mut batch);
@@ -533,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_waits_for_a_processor_where_it_waited() {
+    fn woken_thread_is_runnable_at_its_last_stack() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
         drain.ready(THREAD, 400, (30, 20), &mut batch);
@@ -553,7 +548,7 @@ mod tests {
         drain.waits_in(THREAD, &[frame(1)], None);
         drain.ready(THREAD, 400, (30, 0), &mut batch);
         drain.gone(THREAD, &mut batch);
-        // What comes late is of nobody known.
+        // A late note belongs to no known thread.
         drain.run(&run(THREAD, 60), &mut batch);
         drain.end(&mut batch);
         let weights: Vec<_> = batch.walls().iter().map(|wall| wall.weight_ns).collect();
@@ -561,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_kept_once_and_let_go() {
+    fn equal_stacks_are_kept_once_and_freed() {
         let mut drain = WallDrain::default();
         for thread in 0..100 {
             drain.waits_in(thread, &[frame(1), frame(2)], None);

@@ -1,4 +1,4 @@
-//! Writes batches into chunks, chunks into the file, and the profiler's own account beside them.
+//! Writes batches into chunks, chunks into the file, and the profiler's own account with them.
 
 mod alive;
 mod waits;
@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 /// A chunk whose constants take more memory than this is ended.
 const CHUNK_MEMORY_MAX: usize = 12 << 20;
 
-/// What is known of the runtime's waits, with the pools that the user told.
+/// The known waits of the runtime, with the user's pools.
 fn known<R: Runtime>(told: &[String]) -> Known {
     let mut known = Known::new(R::WAITS);
     for method in told {
@@ -68,17 +68,17 @@ pub struct Writer<'s, R: Runtime> {
     throttled: Throttled,
     chunk_began: Instant,
     described: bool,
-    /// How many processors could be used at the start, until a chunk says so.
+    /// Number of usable processors at the start, until a chunk contains it.
     processors_first: Option<usize>,
-    /// What is recorded in this chunk.
+    /// The events of this chunk.
     recorded: Now,
-    /// Other events are recorded: the next chunk shall begin.
+    /// Other events are recorded: the next chunk is to begin.
     renewed: bool,
     told: account::Told,
     counters: CounterSnapshot,
     cpu_at_end: Option<(Duration, Duration)>,
     process_cpu: ProcessCpu,
-    /// CPU time that writing looks has taken.
+    /// CPU time of writing wall-clock samples.
     pub looks_cpu_ns: u64,
     walking_cpu: Duration,
 }
@@ -120,18 +120,18 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Begins a new chunk with the next flush, as soon as this one is in the file.
+    /// Begins a new chunk with the next flush, once this one is in the file.
     pub fn renew(&mut self) {
         self.renewed = true;
     }
 
-    /// Sampling is over: what the process uses since `clocks` is not in the samples.
+    /// Sampling is over: CPU time that the process uses after `clocks` is not in the samples.
     pub fn end_of_sampling(&mut self, walking: &Walking, clocks: &Clocks) {
         self.walking_cpu = walking.cpu();
         self.cpu_at_end = Some(clocks.split);
     }
 
-    /// Writes what was sampled; `last` ends the recording.
+    /// Writes the samples so far; `last` ends the recording.
     pub fn flush(
         &mut self,
         sampler: &mut Sampler<'_, R>,
@@ -149,10 +149,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         sampler.walks.flush(&self.setup.stops, last);
         sampler.settle_stops(last);
-        // Slots go on filling while names are looked up.
+        // Slots still fill while names are looked up.
         self.write(sampler, true);
         if (last || self.is_over()) && !sampler.batch.is_empty() {
-            // What came meanwhile is named by this chunk's names.
+            // Samples taken in between are named by this chunk's names.
             self.write(sampler, false);
         }
         self.wall_sums(last);
@@ -165,13 +165,13 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Writes what was sampled so far, and takes new snapshots meanwhile if told so.
+    /// Writes the samples so far. If `drain`, it drains new snapshots during that.
     fn write(&mut self, sampler: &mut Sampler<'_, R>, drain: bool) {
         let mut batch = std::mem::take(&mut sampler.batch);
         let images = sampler.images.snapshot();
         let progress = Arc::clone(&self.progress);
-        // Looking up names can take long, and slots fill meanwhile. But if draining takes long,
-        // too, the batch shall be written rather than the next one begun.
+        // Looking up names can take long, and slots fill during that. But if draining takes long,
+        // too, the batch is to be written before the next one begins.
         let mut next = Instant::now();
         let between: &mut dyn FnMut() = &mut || {
             let began = Instant::now();
@@ -289,7 +289,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// What was allocated since the recording began, while that was sampled.
+    /// Allocation sums since the recording began, while allocations were sampled.
     fn allocation_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
         let state = self.setup.switched.get();
         let stretch = state.alloc;
@@ -311,7 +311,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         });
     }
 
-    /// Looks at threads, with what they waited for.
+    /// Wall-clock samples, with the awaited objects.
     fn walls(
         &mut self,
         batch: &Batch,
@@ -368,7 +368,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Wall time of each cause so far, and how exact it is: for readers that do not add up looks.
+    /// Wall time of each cause so far, and its accuracy: for readers that do not add up samples.
     fn wall_sums(&mut self, is_over: bool) {
         let ticks = process::monotonic_ns();
         let told = self.wall_sums.told(ticks, is_over);
@@ -402,12 +402,12 @@ impl<'s, R: Runtime> Writer<'s, R> {
                 unmounted_failed: tick.unmounted_failed as u64,
                 followed: tick.followed as u64,
                 by_page: u64::from(tick.by_page),
-                by_sign: tick.by_sign as u64,
+                by_fingerprint: tick.by_fingerprint as u64,
             });
         }
     }
 
-    /// Stops of all threads, and who was late.
+    /// Stops of all threads, and the late threads.
     fn stops(&mut self, batch: &Batch, stacks: &[StackId], sampler: &Sampler<'_, R>) {
         for pending in batch.stops() {
             let stop = &pending.stop;
@@ -448,7 +448,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
     }
 
-    /// What the runtime reported since the last flush, and who had processors in the last second.
+    /// The runtime's reports since the last flush, and the use of processors in the last second.
     fn intervals(&mut self, sampler: &mut Sampler<'_, R>, is_over: bool) {
         self.setup.recorder.stretches.write(&mut self.chunk);
         if !self.processors.is_due(is_over) {
@@ -588,7 +588,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
     }
 
-    /// Appends what was written to the chunk since the last time, in which there is so much.
+    /// Appends the data written to the chunk since the last time, which contains `amount`.
     fn put(&mut self, amount: Amount) {
         let now = process::monotonic_ns();
         if let Some(gap) = self.output.untold() {
@@ -607,7 +607,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         match news {
             News::Nothing => {}
             News::Trouble(trouble) => {
-                eprintln!("dwell: {trouble}; recording goes on when it can");
+                eprintln!("dwell: {trouble}; recording will continue as soon as possible");
                 self.progress.set_trouble(Some(trouble));
             }
             News::Over => self.progress.set_trouble(None),
@@ -626,7 +626,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 
     fn rotate(&mut self, sampler: &mut Sampler<'_, R>) {
-        // What waits for room belongs before the next chunk.
+        // Data that waits for room belongs before the next chunk.
         if !self.is_over() || self.output.is_waiting() {
             return;
         }
@@ -651,8 +651,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 }
 
-/// Whether the kernel counted that it was ready. A virtual thread that waits for a carrier, which
-/// its look tells, is not the kernel's.
+/// Whether the kernel counted that it was ready. A virtual thread that waits for a carrier, as its
+/// sample shows, is unknown to the kernel.
 fn is_ready(wall: &PendingWall) -> bool {
     wall.os == Os::Runnable && wall.detail.is_none()
 }
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_thread_that_wants_a_carrier_is_not_in_the_kernels_account() {
+    fn wait_for_a_carrier_is_not_a_kernel_wait() {
         assert!(is_ready(&look(Os::Runnable, None)));
         assert!(!is_ready(&look(Os::Runnable, Some("carrier"))));
         assert!(!is_ready(&look(Os::Call(Call::Futex), None)));

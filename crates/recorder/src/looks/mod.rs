@@ -1,5 +1,5 @@
-//! What looks at threads that wait have to say: from the runtime to the wall-clock sampler, and
-//! from there to the drainer. Data only.
+//! Data from samples of waiting threads: from the runtime to the wall-clock sampler, and from
+//! there to the drainer.
 
 pub mod off;
 pub mod shelf;

@@ -1,10 +1,10 @@
-//! What is seen of a thread that waits.
+//! A wall-clock sample of a thread that waits.
 
 use dwell_context::Context;
 use dwell_walker::Walk;
 use dwell_wall::cause::{Monitor, Os};
 
-/// What the kernel says of a thread that waits.
+/// The kernel's data about a thread that waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// In which system call.
@@ -18,7 +18,7 @@ pub struct Waiting {
 pub struct Off {
     /// In which system call.
     pub os: Os,
-    /// What the runtime says of monitors.
+    /// The runtime's data about monitors.
     pub monitor: Monitor,
     /// Whether it is parked on a lock, which another thread has.
     pub is_owned_lock: bool,
@@ -26,14 +26,14 @@ pub struct Off {
     pub mounted: Option<u64>,
     /// The request that it works for.
     pub context: Option<Context>,
-    /// What it waits for, in words: a class, a peer, a file.
+    /// The awaited object in words: a class, a peer, a file.
     pub detail: Option<Box<str>>,
-    /// The walk; the frames are in the caller's buffer. None: there is nothing to walk by yet.
+    /// The walk; the frames are in the caller's buffer. None: no walk is possible yet.
     pub walk: Option<Walk>,
 }
 
 impl Off {
-    /// A thread of which no more is known than this.
+    /// A thread of which only this is known.
     #[must_use]
     pub fn at(os: Os, walk: Option<Walk>) -> Off {
         Off {

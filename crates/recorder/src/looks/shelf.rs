@@ -1,6 +1,7 @@
-//! What the wall-clock sampler hands to the drainer: it names nothing and writes nothing itself.
+//! The queue from the wall-clock sampler to the drainer. The sampler names and writes nothing
+//! itself.
 //!
-//! Bounded. What does not fit is counted with the time it stood for.
+//! Bounded. Notes that do not fit are counted with the time they stand for.
 
 use super::off::Off;
 use dwell_context::Context;
@@ -9,35 +10,35 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notes kept at most.
+/// Maximum number of notes.
 const NOTES_MAX: usize = 1 << 16;
-/// Frames kept at most: 24 MB.
+/// Maximum number of frames: 24 MB.
 const FRAMES_MAX: usize = 1 << 20;
-/// Ids of logical threads that have run that are kept at most.
+/// Maximum number of ids of logical threads that have run.
 const RAN_MAX: usize = 1024;
 
-/// Something about a thread, by the key it has in the recording.
+/// A note about a thread, by its key in the recording.
 #[derive(Debug)]
 pub enum Note {
-    /// Where the thread waits. What is told of it and this class of its signs until the next such
-    /// note happened there.
+    /// Where the thread waits. Later samples of the thread with this class of fingerprint belong
+    /// here, until the next such note.
     Stack {
         /// The thread.
         thread: u64,
         /// See `dwell_wallclock::labels`.
         class: u8,
-        /// What was seen.
+        /// The sample.
         off: Off,
         /// The frames, in [`Notes::frames`].
         frames: Range<usize>,
-        /// Who has what it waits for.
+        /// The owner of the object that it waits for.
         owner: Option<HasIt>,
     },
-    /// Looks at a thread that was where the last `Stack` says.
+    /// Samples of a thread that was where the last `Stack` shows.
     Run(Run),
-    /// Time in which a thread waited for a processor, from the kernel's account of it. Where it was
-    /// is told by the last `Stack` for the time after it was woken there, else by its next sample
-    /// of CPU time.
+    /// Time in which a thread waited for a processor, from the kernel's account. The time after a
+    /// wake-up belongs to the last `Stack`, any other time to the thread's next sample of CPU
+    /// time.
     Ready {
         /// The thread.
         thread: u64,
@@ -45,15 +46,15 @@ pub enum Note {
         at_ns: u64,
         /// How long.
         weight_ns: u64,
-        /// How much of that when it had been woken.
+        /// The part of it after a wake-up.
         woken_ns: u64,
     },
-    /// The thread is no more.
+    /// The thread has exited.
     Gone {
         /// The thread.
         thread: u64,
     },
-    /// What a thread is called.
+    /// A thread's name.
     Name {
         /// The thread.
         thread: u64,
@@ -64,7 +65,7 @@ pub enum Note {
     Tick(Tick),
 }
 
-/// A thread that has what another one waits for.
+/// A thread that owns the object that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HasIt {
     /// The thread.
@@ -73,28 +74,28 @@ pub struct HasIt {
     pub frames: Range<usize>,
 }
 
-/// Looks that saw the same.
+/// Samples with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The thread.
     pub thread: u64,
-    /// Of which of its places: the class of the `Stack` that tells.
+    /// The place: the class of the `Stack` that it belongs to.
     pub class: u8,
-    /// What it worked for.
+    /// Its context.
     pub work: Option<Arc<Context>>,
-    /// The beginning of what the first look stands for.
+    /// The beginning of the time that the first sample stands for.
     pub since_ns: u64,
     /// The last one.
     pub until_ns: u64,
     /// How many.
     pub count: u32,
-    /// What they stand for.
+    /// Their weight.
     pub weight_ns: u64,
-    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    /// The number of choices that gives the same certainty: see `dwell_wall::sums::choices`.
     pub choices: u64,
 }
 
-/// How many threads were looked at.
+/// Counts of the sampled threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
     /// When.
@@ -105,26 +106,26 @@ pub struct Tick {
     pub ticks: u64,
     /// Threads that live.
     pub live: usize,
-    /// Of these, threads that could be chosen.
+    /// Threads among them that could be chosen.
     pub eligible: usize,
     /// Threads chosen.
     pub looked: usize,
-    /// Of these, threads that were not clear.
+    /// Threads among them that could not be read clearly.
     pub failed: usize,
-    /// What looking has cost.
+    /// CPU time of sampling.
     pub cpu_ns: u64,
-    /// Virtual threads without a carrier, as far as the chosen ones tell.
+    /// Virtual threads without a carrier, estimated from the chosen threads.
     pub unmounted: u64,
-    /// Of these, threads that were chosen.
+    /// Threads among them that were chosen.
     pub unmounted_looked: usize,
-    /// Of these, threads that were not clear.
+    /// Threads among them that could not be read clearly.
     pub unmounted_failed: usize,
-    /// Of the chosen platform threads, those known not to have run since their last look.
+    /// The chosen platform threads that are known not to have run since their last sample.
     pub followed: usize,
-    /// Of the chosen platform threads, those of which the kernel's page told whether they have run.
+    /// The chosen platform threads for which the kernel's page showed whether they have run.
     pub by_page: u32,
-    /// Of the chosen platform threads, those that have run and were told where they are by signs.
-    pub by_sign: usize,
+    /// The chosen platform threads that have run and whose stack was taken from their fingerprint.
+    pub by_fingerprint: usize,
 }
 
 /// All notes since the drainer took some last.
@@ -134,7 +135,7 @@ pub struct Notes {
     pub notes: Vec<Note>,
     /// Frames of all stacks.
     pub frames: Vec<Frame>,
-    /// Notes that did not fit, and what they stood for.
+    /// Notes that did not fit, and the time they stood for.
     pub lost: (u64, u64),
 }
 
@@ -148,8 +149,8 @@ impl Notes {
         }
     }
 
-    /// Adds that a thread waited for a processor for `weight_ns`, if it did: `woken_ns` of it after
-    /// it was woken where it was seen last.
+    /// Adds a thread's wait of `weight_ns` for a processor, if there was one. `woken_ns` of it
+    /// followed a wake-up at its last known place.
     pub fn add_ready(&mut self, thread: u64, at_ns: u64, weight_ns: u64, woken_ns: u64) {
         if weight_ns > 0 {
             let note = Note::Ready {
@@ -162,7 +163,8 @@ impl Notes {
         }
     }
 
-    /// Adds where a thread waits; false if there is no room, so that it is to be looked at anew.
+    /// Adds where a thread waits. Returns false if there is no room, so that the thread is to be
+    /// sampled again.
     pub fn add_stack(
         &mut self,
         (thread, class): (u64, u8),
@@ -211,7 +213,7 @@ pub struct Shelf {
     ran: Mutex<Vec<u64>>,
     /// CPU time of the wall-clock sampler so far.
     own_cpu_ns: AtomicU64,
-    /// What the drainer has spent on looks, and is not paid for yet.
+    /// CPU time that the drainer has spent on samples, and that is not in the budget yet.
     drain_cpu_ns: AtomicU64,
 }
 
@@ -221,7 +223,7 @@ impl Shelf {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sampler has used so much CPU time.
+    /// Sets the CPU time that the sampler has used.
     pub fn set_own_cpu_ns(&self, cpu_ns: u64) {
         self.own_cpu_ns.store(cpu_ns, Ordering::Relaxed);
     }
@@ -232,19 +234,19 @@ impl Shelf {
         self.own_cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// The drainer has spent so much on looks.
+    /// Adds CPU time that the drainer has spent on samples.
     pub fn add_drain_cpu_ns(&self, cpu_ns: u64) {
         self.drain_cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
     }
 
-    /// What it has spent since this was asked last.
+    /// CPU time spent since the last call.
     #[must_use]
     pub fn take_drain_cpu_ns(&self) -> u64 {
         self.drain_cpu_ns.swap(0, Ordering::Relaxed)
     }
 
-    /// The drainer has a sample of a logical thread, with this id: it has run. Of many some are
-    /// not kept.
+    /// Adds a logical thread with this id of which the drainer has a sample: it has run. If there
+    /// are many, some are not kept.
     pub fn add_ran(&self, id: u64) {
         let mut ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
         if ran.len() < RAN_MAX && ran.last() != Some(&id) {
@@ -252,7 +254,7 @@ impl Shelf {
         }
     }
 
-    /// Moves the ids of those that have run since this was asked last to `ran`.
+    /// Moves the ids of logical threads that have run since the last call to `ran`.
     pub fn take_ran(&self, ran: &mut Vec<u64>) {
         ran.append(&mut self.ran.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_run_is_told_once() {
+    fn each_run_is_reported_once() {
         let shelf = Shelf::default();
         for id in [5, 5, 6].into_iter().chain(100..3000) {
             shelf.add_ran(id);
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn notes_beyond_capacity_are_counted() {
         let shelf = Shelf::default();
         for _ in 0..NOTES_MAX + 3 {
             shelf.lock().add(Note::Gone { thread: 1 }, 10);

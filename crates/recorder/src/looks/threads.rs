@@ -1,36 +1,37 @@
-//! The platform threads that can be looked at, as the runtime knows them: who has a lock is found
-//! here.
+//! The platform threads that can be sampled, as the runtime knows them. The owner of a lock is
+//! found here.
 
 use dwell_signal::{Engine, ThreadRecord};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Who has what another thread waits for; a place is that of a platform thread's record.
+/// The owner of an object that another thread waits for; a place is that of a platform thread's
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// The platform thread itself.
     Platform(u32),
-    /// Whoever runs, or waits, on this platform thread.
+    /// The thread that runs, or waits, on this platform thread.
     On(u32),
-    /// A logical thread, by its id, that is on none.
+    /// A logical thread, by its id, without a platform thread.
     Unmounted(u64),
 }
 
-/// So many are asked first.
+/// Number of threads that are asked first.
 const FOUND_MAX: usize = 16;
 
 /// Places of threads.
 pub struct Threads {
     engine: &'static Engine,
-    /// Places that were found last, the newest first: who has a lock mostly had it before, and to
-    /// ask thousands of threads costs more than a hundred looks.
+    /// Places that were found last, the newest first. An owner mostly had a lock before, and
+    /// asking thousands of threads costs more than a hundred samples.
     found: RefCell<Vec<u32>>,
     by_managed: FxHashMap<u64, u32>,
     by_id: FxHashMap<u64, u32>,
 }
 
 impl Threads {
-    /// None yet.
+    /// No threads yet.
     #[must_use]
     pub fn new(engine: &'static Engine) -> Threads {
         Threads {
@@ -41,7 +42,7 @@ impl Threads {
         }
     }
 
-    /// The place of the thread that the runtime knows by this structure of its own.
+    /// The place of the thread with this structure of the runtime.
     #[must_use]
     pub fn of_managed(&self, thread: u64) -> Option<u32> {
         self.by_managed.get(&thread).copied()
@@ -82,7 +83,7 @@ impl Threads {
             .map(|(thread, place)| (*thread, *place))
     }
 
-    /// A thread has come.
+    /// Adds a thread that has begun.
     pub fn add(&mut self, thread: u64, place: u32) {
         self.by_managed.insert(thread, place);
     }
@@ -95,7 +96,8 @@ impl Threads {
         self.by_id.insert(id, place);
     }
 
-    /// A thread that has ended owns nothing; its place in the runtime may be another's by now.
+    /// Removes a thread that has ended: it owns nothing, and its place in the runtime may be
+    /// another's by now.
     pub fn forget(&mut self, thread: u64, id: u64, place: u32) {
         if self.by_managed.get(&thread) == Some(&place) {
             self.by_managed.remove(&thread);

@@ -1,6 +1,6 @@
-//! One library file: its unwind table and its function names, looked up on demand. Keyed by what
-//! the file *is*, so that a library that is closed and opened again is read once, and kept from one
-//! recording to the next, as long as the file is the same.
+//! One library file: its unwind table and its function names, looked up on demand. It is keyed by
+//! the file's identity, so a library that is closed and opened again is read once. It is kept from
+//! one recording to the next, as long as the file is the same.
 
 use super::memory;
 use super::unwind_rules::{Table, Tables};
@@ -15,44 +15,45 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// So much of a library's beginning is compared, where only that tells whether a file is what is
-/// mapped: its headers, and the build id as linkers place it.
+/// Number of bytes at a library's beginning that are compared, if only that shows whether a file
+/// is the mapped one: its headers, and the build id where linkers place it.
 const BEGIN_BYTES: u64 = 4096;
 
-/// What a mapping is of: device, inode, and path for the few file systems without inodes.
+/// The file of a mapping: device, inode, and path for the few file systems without inodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     /// Device number.
     pub device: (u32, u32),
     /// Inode number.
     pub inode: u64,
-    /// Path as the kernel tells it.
+    /// Path as the kernel reports it.
     pub path: Vec<u8>,
 }
 
 /// A parsed library.
 pub struct Image {
-    /// What it is of.
+    /// The file's identity.
     pub key: FileKey,
     /// File name without directories, for display.
     pub name: String,
     /// Build id in hexadecimal; empty if the file has none.
     pub build_id: String,
-    /// Where its block of thread-local variables has the one that thread contexts are published
-    /// by, if it has one.
+    /// The offset, in its block of thread-local variables, of the one by which thread contexts are
+    /// published, if it has one.
     pub thread_context: Option<u64>,
     /// Reads `contents`, which stay where they are.
     table: Table,
-    /// Made when the first function is looked up: it takes milliseconds for a runtime's own.
+    /// Made when the first function is looked up: it takes milliseconds for a runtime's own
+    /// library.
     symbols: OnceLock<SymbolIndex>,
-    /// The symbols of its separate debug file, which is looked for at the same time.
+    /// The symbols of its separate debug file, which is searched for at the same time.
     debug: OnceLock<Option<Symbols<'static>>>,
-    /// None of what has no file, or none that can be used.
+    /// `None` for an image without a file, or without a usable one.
     stamp: Option<Stamp>,
     /// Its segments.
     head: Option<Elf<'static>>,
-    /// Symbols and unwind sections, read when they are asked for first: most libraries are never
-    /// met, and large ones have tens of megabytes of these.
+    /// Symbols and unwind sections, read on first use: most libraries are never needed, and large
+    /// ones have tens of megabytes of these.
     contents: OnceLock<Option<MappedFile>>,
 }
 
@@ -61,7 +62,7 @@ pub struct Image {
 pub struct Kept(Mutex<Vec<Arc<Image>>>);
 
 impl Kept {
-    /// Those whose files are still what they were. They are its who takes them.
+    /// Images whose files are unchanged. They belong to the caller then.
     #[must_use]
     pub fn take(&self) -> Vec<Arc<Image>> {
         let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,9 +78,9 @@ impl Kept {
 }
 
 impl Image {
-    /// Reads a library from its file. A file that cannot be read, or is another one than is mapped,
-    /// gives an image without rows and names: its frames are then unwound by frame pointer and
-    /// shown as offsets. `header` is where what begins the file is mapped.
+    /// Reads a library from its file. A file that cannot be read, or is not the mapped one, gives
+    /// an image without rows and names. Its frames are then unwound by frame pointer and shown as
+    /// offsets. `header` is where the beginning of the file is mapped.
     #[must_use]
     pub fn load(key: FileKey, header: Option<Range<u64>>, tables: Tables) -> Image {
         let mut image = Image::empty(key);
@@ -134,13 +135,13 @@ impl Image {
         self.head = Some(elf.clone().without_contents());
     }
 
-    /// Whether there is a file, and it says what it said when it was read.
+    /// Whether there is a file, and it is unchanged since it was read.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.stamp.is_some() && !self.is_written()
     }
 
-    /// Whether its file has been written since it was read, or another one has its number.
+    /// Whether its file has been written since it was read, or another file has its number.
     #[must_use]
     pub fn is_written(&self) -> bool {
         let path = &self.key.path;
@@ -174,7 +175,7 @@ impl Image {
         elf.symbol_at(index, offset)
     }
 
-    /// Makes the table one that handlers can use. Not in a handler.
+    /// Makes the table usable by handlers. Not in a handler.
     pub fn make_ready(&self) {
         if let Some(elf) = self.elf() {
             self.table.make_ready(&elf);
@@ -188,7 +189,7 @@ impl Image {
         self.table.rule(offset)
     }
 
-    /// The same whatever the table, for which it may have to be read. Not in a handler.
+    /// The same for any table, which may have to be read first. Not in a handler.
     #[must_use]
     pub fn rule_read(&self, offset: u32) -> Rule {
         self.table.rule_read(offset, || self.elf())
@@ -219,11 +220,10 @@ impl Image {
     }
 }
 
-/// The file that is mapped, if its path leads to it. One that has come in its place since is never
-/// used.
+/// The mapped file, if its path leads to it. A file that has replaced it since is never used.
 fn open(key: &FileKey, header: Option<Range<u64>>) -> Option<LibraryFile> {
     let file = LibraryFile::open(&key.path).ok()?;
-    // File systems in layers tell one number in the mappings and another one to who asks.
+    // Layered file systems have one number in the mappings and another one in stat(2).
     let is_mapped = file.is_at(key.device, key.inode) || {
         let begin = beginning(&header?);
         !begin.is_empty() && file.begins_with(&begin)
@@ -303,8 +303,7 @@ mod tests {
         number(start)..number(end)
     }
 
-    /// A file that is truncated while its library is mapped costs names and rules, and nothing
-    /// else.
+    /// A file that is truncated while its library is mapped costs only names and rules.
     #[test]
     fn never_does_a_truncated_library_end_the_process() {
         let path = std::env::temp_dir().join(format!("dwell-cut-{}", std::process::id()));
@@ -323,7 +322,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
-    /// Where a function of this program is, from its beginning.
+    /// Where a function of this program begins in the file.
     fn own_offset() -> u32 {
         let at = own_offset as fn() -> u32 as usize as u64;
         u32::try_from(at - own_header().start).unwrap()
@@ -331,7 +330,7 @@ mod tests {
 
     #[test]
     fn only_the_file_that_is_mapped_is_used() {
-        // What is mapped is read with the engine's loads.
+        // The mapped bytes are read with the engine's loads.
         let _alone = crate::testing::alone();
         let exe = std::env::current_exe().unwrap();
         let path = std::env::temp_dir().join(format!("dwell-other-{}", std::process::id()));
@@ -411,7 +410,7 @@ mod tests {
             Some(String::from_utf8_lossy(symbol.name).into_owned())
         };
         assert_eq!(name().as_deref(), Some("hidden"));
-        // A debug file of another build, and none.
+        // A debug file of another build, and no debug file.
         assert!(build("abcdef0124", &whole));
         assert!(run("objcopy", &["--only-keep-debug", &whole, &debug]));
         assert_eq!(name(), None);
@@ -421,12 +420,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_given_once_and_only_if_it_is_what_it_was() {
+    fn kept_image_is_returned_once_if_unchanged() {
         let path = std::env::temp_dir().join(format!("dwell-kept-{}", std::process::id()));
         std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
         let load = |path: &str| Arc::new(load(key(path), Tables::AsMet));
         let it = load(path.to_str().unwrap());
-        let at = what_is_kept_is_given_once_and_only_if_it_is_what_it_was as fn() as usize as u64;
+        let at = kept_image_is_returned_once_if_unchanged as fn() as usize as u64;
         let elf = it.elf().unwrap();
         assert!(it.function(&elf, u32::MAX).is_none());
         let own = std::fs::canonicalize(std::env::current_exe().unwrap()).unwrap();
@@ -436,7 +435,7 @@ mod tests {
         let base = u64::from_str_radix(base, 16).unwrap();
         let offset = u32::try_from(at - base).unwrap();
         let name = it.function(&elf, offset).unwrap().name;
-        assert!(String::from_utf8_lossy(name).contains("what_is_kept_is_given_once"));
+        assert!(String::from_utf8_lossy(name).contains("kept_image_is_returned_once"));
 
         let kept = Kept::default();
         assert!(kept.take().is_empty());
@@ -453,14 +452,14 @@ mod tests {
     }
 
     #[test]
-    fn the_test_program_itself_has_rows_however_they_are_read() {
+    fn test_program_has_rows_with_each_kind_of_table() {
         let exe = std::env::current_exe().unwrap();
         let load = |tables| load(key(exe.to_str().unwrap()), tables);
         let (ready, met) = (load(Tables::ForHandlers), load(Tables::AsMet));
         assert!(ready.table_bytes() > 0);
         assert_eq!(met.table_bytes(), 0);
-        // What a handler may see of it: nothing, until it is made ready.
-        let at = the_test_program_itself_has_rows_however_they_are_read as fn() as usize;
+        // A handler sees no rows of it until it is made ready.
+        let at = test_program_has_rows_with_each_kind_of_table as fn() as usize;
         assert_eq!(met.rule(at as u32), Rule::Gap);
         let own = ready.elf().unwrap();
         let rows = own.unwind_table().unwrap().into_rows();

@@ -1,9 +1,9 @@
-//! Which library covers an address now, and whether that changed since the last look.
+//! Which library covers an address now, and whether that changed since the last update.
 //!
 //! Samples are walked some milliseconds after they were taken. When libraries were loaded or
-//! unloaded in between, an address may have belonged to another library: [`Modules::refresh`] keeps
-//! what the previous look said for the samples of that moment, and an address on which the two
-//! disagree is never attributed to either.
+//! unloaded in between, an address may have belonged to another library. [`Modules::refresh`]
+//! keeps the previous map for the samples of that moment. An address on which the two disagree is
+//! never attributed to either.
 //!
 //! `/proc/self/maps` has all code, but reading it takes longer the more a program has mapped (82 ms
 //! for 60,000 mappings). If it is too soon for that, the loader's own list has what has changed.
@@ -40,7 +40,7 @@ pub struct Place {
     pub offset: u32,
 }
 
-/// What is where at one moment: all that a walk needs, and safe to look at in a handler.
+/// The map at one moment: all data that a walk needs, safe to read in a handler.
 #[derive(Default)]
 pub struct CodeMap {
     spans: Vec<Span>,
@@ -50,8 +50,8 @@ pub struct CodeMap {
 /// Whether the library with this file name is the runtime's own.
 pub type IsOwn = fn(&str) -> bool;
 
-/// How the tables of libraries are made, and of which file names only [`Tables::AsMet`] all the
-/// same, because handlers do not ask for them.
+/// How the tables of libraries are made, and for which file names only [`Tables::AsMet`] is used
+/// in any case, because handlers do not ask for them.
 pub type TablesOf = (Tables, fn(&str) -> bool);
 
 /// The modules of the process.
@@ -71,7 +71,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// The modules as they are now. Of libraries that are `kept` the files are not read again.
+    /// The present modules. The files of libraries that are `kept` are not read again.
     #[must_use]
     pub fn new(is_own: IsOwn, tables: TablesOf, kept: Vec<Arc<Image>>) -> Modules {
         let kept = kept.into_iter().map(|image| (image.key.clone(), image));
@@ -93,8 +93,9 @@ impl Modules {
         modules
     }
 
-    /// The runtime's own libraries, to be kept: they are large, and there as long as the process.
-    /// (Others may be closed, and a file that is kept takes room on the disk when it is deleted.)
+    /// The runtime's own libraries, to be kept: they are large, and stay loaded as long as the
+    /// process lives. (Others may be closed, and a kept file takes room on the disk when it is
+    /// deleted.)
     #[must_use]
     pub fn own_images(&self) -> Vec<Arc<Image>> {
         let is_own = |image: &&Arc<Image>| {
@@ -123,8 +124,9 @@ impl Modules {
         modules
     }
 
-    /// Looks again if libraries came or went. Call before a batch of samples is walked; the samples
-    /// of this batch are then checked against the previous look, too. True if there is a new map.
+    /// Updates the map if libraries were loaded or unloaded. Call before a batch of samples is
+    /// walked; the samples of this batch are then checked against the previous map, too. True if
+    /// there is a new map.
     pub fn refresh(&mut self) -> bool {
         self.refresh_at(Instant::now())
     }
@@ -137,7 +139,7 @@ impl Modules {
             self.previous = None;
             return false;
         }
-        // Loading alone cannot change what an address meant: it had no meaning before.
+        // Loading alone cannot change the meaning of an address: it had no meaning before.
         let unloaded = generation.subs != self.generation.subs;
         let before = std::mem::take(&mut self.map);
         self.generation = generation;
@@ -150,7 +152,8 @@ impl Modules {
         true
     }
 
-    /// Makes all tables ready that handlers may ask for, and those of libraries that come.
+    /// Makes all tables ready that handlers may ask for, including those of libraries loaded
+    /// later.
     pub fn make_ready(&mut self) {
         let (tables, is_met) = self.tables;
         if tables == Tables::ForHandlers {
@@ -169,7 +172,7 @@ impl Modules {
         }
     }
 
-    /// What is where now.
+    /// The present map.
     #[must_use]
     pub fn map(&self) -> Arc<CodeMap> {
         Arc::clone(&self.map)
@@ -262,7 +265,8 @@ impl Modules {
         self.map = Arc::new(map);
     }
 
-    /// Where `pc` is; `None` if nowhere, or if it changed its library since the sample.
+    /// The place of `pc`; `None` if it is in no library, or its library has changed since the
+    /// sample.
     #[must_use]
     pub fn place(&self, pc: u64) -> Option<Place> {
         let span = self.map.find(pc)?;
@@ -293,8 +297,8 @@ impl Modules {
         self.images.values().map(|image| image.table_bytes()).sum()
     }
 
-    /// Libraries that export the variable of thread contexts: their lowest addresses, and where
-    /// their thread-local blocks have it.
+    /// Libraries that export the variable of thread contexts: their lowest addresses, and its
+    /// offset in their thread-local blocks.
     #[must_use]
     pub fn thread_contexts(&self) -> Vec<(u64, u64)> {
         let exports = self.map.spans.iter();
@@ -337,7 +341,7 @@ impl CodeMap {
             }
         }
         if placements.is_empty() {
-            // No readable file: still a module with a name, unwound by frame pointer.
+            // No readable file: the module still has a name, and is unwound by frame pointer.
             for range in &module.executable {
                 let base = module
                     .header
@@ -366,7 +370,7 @@ impl CodeMap {
         }
     }
 
-    /// The rule for `pc`, whatever the libraries' tables: reads what is needed of them. Not in a
+    /// The rule for `pc`, for any library's table: reads the parts that are needed. Not in a
     /// handler.
     #[must_use]
     pub fn rule_read(&self, pc: u64) -> Option<Rule> {
@@ -417,7 +421,7 @@ fn load(module: &maps::Module, key: FileKey, tables: TablesOf) -> Image {
     }
 }
 
-/// A map of which what is asked for is read if need be. Not for handlers.
+/// A map that reads the requested parts on demand. Not for handlers.
 pub struct Read<'a>(pub &'a CodeMap);
 
 impl NativeCode for Read<'_> {
@@ -430,7 +434,7 @@ impl NativeCode for Read<'_> {
     }
 }
 
-/// What a handler may ask: see [`CodeMap::rule_read`] for who need not take care.
+/// The interface for handlers: see [`CodeMap::rule_read`] for callers that need not take care.
 impl NativeCode for CodeMap {
     fn rule(&self, pc: u64) -> Option<Rule> {
         let (image, offset) = self.at(pc)?;
@@ -462,8 +466,8 @@ mod tests {
             modules.map().rule_read(pc),
             Some(Rule::Sp { .. } | Rule::Fp { .. })
         ));
-        // Walks that begin in a handler of ours go on in what was interrupted. As a return address
-        // the restorer is looked up where it begins or one byte before.
+        // Walks that begin in a handler of ours continue in the interrupted code. As a return
+        // address the restorer is looked up where it begins or one byte before.
         let restorer = dwell_signal::restorer() as u64;
         for pc in [restorer, restorer - 1] {
             assert_eq!(modules.map().rule_read(pc), Some(Rule::SignalFrame));
@@ -471,6 +475,7 @@ mod tests {
         assert!(modules.place(0x10).is_none());
         assert!(!modules.map().is_vm(pc));
     }
+
     /// The spans of all libraries of the loader's list.
     fn listed(modules: &Modules) -> Vec<(Range<u64>, u64, Vec<u8>)> {
         let spans = modules.map.spans.iter();
@@ -582,7 +587,7 @@ mod tests {
         assert!(modules.read_next <= Instant::now() + Duration::from_secs(8));
     }
 
-    /// Who walks copies walks in handlers, too, where copies would be walked too late.
+    /// A walk of copies also walks in handlers, where copies would be walked too late.
     #[test]
     fn tables_are_ready_for_handlers_once_these_walk() {
         let mut modules = Modules::new(|_| false, (Tables::AsMet, |_| false), Vec::new());

@@ -1,9 +1,9 @@
-//! The unwind rules of one library: looked up one by one in the file's own tables, or compiled as a
-//! whole where these are not as linkers write them.
+//! The unwind rules of one library: looked up one by one in the file's own tables, or compiled as
+//! a whole if the tables are not in the form that linkers write.
 //!
 //! Compiling takes long (milliseconds for a C library, tens of them and megabytes for a runtime's
-//! own), and few functions are ever met. What was looked up is remembered: stacks repeat. Must not
-//! open files.
+//! own), and few functions are ever met. Results are cached, because stacks repeat. Must not open
+//! files.
 
 use dwell_native::elf::Elf;
 use dwell_native::unwind::Direct;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Tables {
     /// At once: handlers use them.
     ForHandlers,
-    /// When one is met: they are asked by threads of ours only.
+    /// On first use: only threads of ours ask for rules.
     AsMet,
 }
 
@@ -33,8 +33,8 @@ enum Rules {
 /// Rules in the file's own tables.
 struct Searched {
     direct: Direct,
-    /// What was looked up: the offset in the upper half, its rule in the lower; 0: nothing.
-    /// Written by whoever looks something up, handlers too, so each entry is one word.
+    /// Cached results: the offset in the upper half, its rule in the lower; 0: nothing. Any thread
+    /// that looks a rule up writes it, handlers too, so each entry is one word.
     known: Box<[AtomicU64]>,
 }
 
@@ -47,7 +47,7 @@ struct Whole {
 }
 
 impl Searched {
-    /// Rules remembered at most, of the largest libraries.
+    /// Maximum number of cached rules, for the largest libraries.
     const KNOWN_MAX: u64 = 4096;
     /// And at least.
     const KNOWN_MIN: u64 = 16;
@@ -70,7 +70,7 @@ impl Searched {
         if word != 0 && word >> 32 == u64::from(offset) {
             return Rule::decode(word as u32);
         }
-        // Handlers ask, too, and where the tables are is read from a file: loads that may fail.
+        // Handlers ask, too, and the tables' place is read from a file: loads that may fail.
         let Some(live) = Live::get() else {
             return Rule::Gap;
         };
@@ -115,19 +115,19 @@ impl Rules {
 }
 
 impl Table {
-    /// Makes the table one that handlers can use, unless it is. Not in a handler. The bytes of
-    /// `elf` must stay where they are as long as rules are asked for.
+    /// Makes the table usable by handlers, unless it is. Not in a handler. The bytes of `elf` must
+    /// stay where they are as long as rules are looked up.
     pub fn make_ready(&self, elf: &Elf<'_>) {
         self.0.get_or_init(|| Rules::of(elf));
     }
 
-    /// The rule at `offset` if the table is ready; else nothing is known. Safe in a handler.
+    /// The rule at `offset` if the table is ready; otherwise no rule is known. Safe in a handler.
     #[must_use]
     pub fn rule(&self, offset: u32) -> Rule {
         self.0.get().map_or(Rule::Gap, |rules| rules.rule(offset))
     }
 
-    /// The rule at `offset`, of a table that is made ready if need be. Not in a handler.
+    /// The rule at `offset`, of a table that is made ready if necessary. Not in a handler.
     #[must_use]
     pub fn rule_read<'e>(&self, offset: u32, elf: impl Fn() -> Option<Elf<'e>>) -> Rule {
         let rules = self.0.get_or_init(|| {
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// For each page of addresses, how many rows begin before it.
+/// The number of rows that begin before each page of addresses.
 fn pages(rows: &[Row]) -> Box<[u32]> {
     let last = rows.last().map_or(0, |row| row.offset);
     let mut begun = 0;
@@ -215,9 +215,9 @@ mod tests {
         }
     }
 
-    /// A file that is truncated while its library is in use takes nothing from who asks.
+    /// A file that is truncated while its library is in use does not harm a reader of its rules.
     #[test]
-    fn never_does_a_truncated_file_harm_who_asks() {
+    fn never_does_a_truncated_file_break_rules() {
         let exe = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let path = std::env::temp_dir().join(format!("dwell-truncated-{}", std::process::id()));
         std::fs::write(&path, &exe).unwrap();

@@ -1,14 +1,14 @@
-//! Options that say how many samples there are to be in a second: `200`, or `200/s`.
+//! Options for a number of samples in a second: `200`, or `200/s`.
 
 use super::{OptionError, refuse, shown};
 
 /// Bounds of `alloc-rate`, in samples a second.
 pub const RATE: std::ops::RangeInclusive<u64> = 1..=100_000;
-/// What `maxrate` is where nobody says it: at most a hundredth of one processor, where each sample
-/// costs up to 20 us.
+/// The default of `maxrate`: at most a hundredth of one processor, if each sample costs up to 20
+/// us.
 pub const MAX_RATE: u64 = 500;
 
-/// What is wanted.
+/// A wanted rate.
 pub fn wanted(value: &str) -> Result<u64, OptionError> {
     match number(value) {
         Some(rate) if RATE.contains(&rate) => Ok(rate),
@@ -19,7 +19,7 @@ pub fn wanted(value: &str) -> Result<u64, OptionError> {
     }
 }
 
-/// What is not to be exceeded; 0: it may be anything.
+/// A maximum; 0: no limit.
 pub fn most(value: &str) -> Result<u64, OptionError> {
     match number(value) {
         Some(rate) if rate <= *RATE.end() => Ok(rate),

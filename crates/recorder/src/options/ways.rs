@@ -1,4 +1,4 @@
-//! Options that say how samples are taken: by whose signal, and from where stacks are walked.
+//! Options for how samples are taken: the source of signals, and where stacks are walked.
 
 use super::{EngineChoice, OptionError, refuse, shown};
 use dwell_signal::Vantage;
@@ -30,7 +30,7 @@ pub fn vantage(value: &str) -> Result<Vantage, OptionError> {
     }
 }
 
-/// What the kernel copies is walked as a copy.
+/// Stacks that the kernel copies are walked as copies.
 pub fn agree(engine: EngineChoice, walk: Vantage) -> Result<(), OptionError> {
     if engine == EngineChoice::Kernel && walk != Vantage::Snapshot {
         return refuse("engine=kernel: goes with walk=snapshot only; leave one out".to_owned());

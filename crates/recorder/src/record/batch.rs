@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What a frame runs.
+/// The code of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A name that is known.
@@ -35,7 +35,7 @@ pub enum Code {
 /// A frame that waits for the flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PendingFrame {
-    /// What it runs.
+    /// The code that it runs.
     pub code: Code,
     /// Kind of code.
     pub kind: FrameKind,
@@ -46,7 +46,7 @@ pub struct PendingFrame {
 }
 
 impl PendingFrame {
-    /// The same frame, its name being in another table.
+    /// The same frame with its name in another table.
     #[must_use]
     pub fn renamed(&self, old: &Names, new: &mut Names) -> PendingFrame {
         let code = match self.code {
@@ -74,16 +74,16 @@ pub struct PendingSample {
     pub weight_ns: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
-/// What a thread worked for, in its batch.
+/// A thread's context, in its batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ContextId(u32);
 
 impl ContextId {
-    /// Nothing is known.
+    /// No context.
     pub const NONE: ContextId = ContextId(0);
 
     /// Its place among [`Batch::contexts`], if there is one.
@@ -93,10 +93,10 @@ impl ContextId {
     }
 }
 
-/// Looks at a thread that did not run, that wait for the flush.
+/// Wall-clock samples of a thread that did not run, until the flush.
 #[derive(Clone, Debug)]
 pub struct PendingWall {
-    /// The first look, on the monotonic clock.
+    /// The first sample, on the monotonic clock.
     pub time_ns: u64,
     /// From there to the last one.
     pub duration_ns: u64,
@@ -104,29 +104,29 @@ pub struct PendingWall {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
-    /// What the operating system said.
+    /// The operating system's data.
     pub os: Os,
-    /// What the runtime said of monitors.
+    /// The runtime's data about monitors.
     pub monitor: Monitor,
-    /// Key of the thread that has what is waited for.
+    /// Key of the thread that owns the awaited object.
     pub owner: Option<u64>,
     /// Index of that one's stack.
     pub owner_stack: Option<u32>,
-    /// Whether another thread has the lock that it is parked on.
+    /// Whether another thread owns the lock that it is parked on.
     pub is_owned_lock: bool,
-    /// What it waits for, in words.
+    /// The awaited object, in words.
     pub detail: Option<Arc<str>>,
-    /// Wall-clock time the looks stand for.
+    /// Wall-clock time that the samples stand for.
     pub weight_ns: u64,
     /// How many there were.
     pub count: u32,
-    /// As how many choices that is certain: see `dwell_wall::sums::choices`.
+    /// The number of choices that gives the same certainty: see `dwell_wall::sums::choices`.
     pub choices: u64,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
@@ -139,24 +139,24 @@ pub struct PendingAllocation {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
     /// The object.
     pub object: Allocation,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
-/// An object that is still there, told for a snapshot.
+/// A surviving object, reported for a snapshot.
 #[derive(Clone, Debug)]
 pub struct PendingAlive {
-    /// Its allocation; the weight is what it stands for by now.
+    /// Its allocation; the weight is its present one.
     pub of: PendingAllocation,
-    /// What the thread was called that allocated it.
+    /// The name of the allocating thread.
     pub name: Option<Arc<ThreadName>>,
-    /// Its age when it was looked at.
+    /// Its age at the check.
     pub age_ns: u64,
     /// Collections that it is known to have survived.
     pub collections: u32,
@@ -164,7 +164,7 @@ pub struct PendingAlive {
     pub snapshot: u64,
 }
 
-/// One look at all objects that are followed.
+/// One check of all objects that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Counted from 1 on in a recording.
@@ -175,11 +175,11 @@ pub struct Snapshot {
     pub since_ns: u64,
     /// Objects that are still there.
     pub objects: u64,
-    /// Each stands for so many that were chosen.
+    /// Each stands for this many chosen ones.
     pub one_of: u64,
     /// Objects that were chosen.
     pub chosen: u64,
-    /// Of these, objects that were not followed for want of room.
+    /// Objects among them that were not followed for want of room.
     pub lost: u64,
 }
 
@@ -190,24 +190,24 @@ pub struct PendingWait {
     pub thread: u64,
     /// Key of the carrier, if the thread is virtual.
     pub carrier: Option<u64>,
-    /// Index of the stack; none if there is none.
+    /// Index of the stack; `None` without a stack.
     pub stack: Option<u32>,
     /// The wait.
     pub wait: Wait,
-    /// Key of the thread that had the monitor when it began, if that is known.
+    /// Key of the thread that owned the monitor when the wait began, if that is known.
     pub owner: Option<u64>,
-    /// Where that one was, if the wait has asked for that.
+    /// The owner's stack, if the wait has asked for it.
     pub owner_at: OwnerAt,
     /// Why the walk failed, if it did.
     pub failure: Option<&'static str>,
-    /// What the thread worked for; see [`Batch::context`].
+    /// The thread's context; see [`Batch::context`].
     pub context: ContextId,
 }
 
 /// Where the owner of a monitor was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerAt {
-    /// When, on the monotonic clock; 0: it is not known where.
+    /// The time, on the monotonic clock; 0: the stack is not known.
     pub time_ns: u64,
     /// Index of its stack, if that is known.
     pub stack: Option<u32>,
@@ -218,18 +218,18 @@ pub struct OwnerAt {
 /// A stop of all threads that waits for the flush.
 #[derive(Clone, Debug)]
 pub struct PendingStop {
-    /// What is known of it.
+    /// Its data.
     pub stop: Stop,
-    /// Those that others waited for.
+    /// The threads that others waited for.
     pub late: Vec<PendingLate>,
 }
 
 /// A thread that others waited for.
 #[derive(Clone, Debug)]
 pub struct PendingLate {
-    /// What is known of it.
+    /// Its data.
     pub late: LateThread,
-    /// Index of its stack; none if that was not seen.
+    /// Index of its stack; none if it was not recorded.
     pub stack: Option<u32>,
 }
 
@@ -259,7 +259,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The index of a stack, new or not: kernel frames, and below them others.
+    /// The index of a stack, new or not: kernel frames, with the others below them.
     pub fn stack(&mut self, kernel: &[PendingFrame], named: &NamedStack, truncated: bool) -> u32 {
         self.add_stack(kernel, named.pending(), named.hash(), truncated)
     }
@@ -307,7 +307,7 @@ impl Batch {
         index
     }
 
-    /// The id of what a thread worked for.
+    /// The id of a thread's context.
     pub fn context(&mut self, context: &Context) -> ContextId {
         if !context.is_active() {
             return ContextId::NONE;
@@ -319,7 +319,7 @@ impl Batch {
         })
     }
 
-    /// What threads worked for, in the order of their ids.
+    /// The contexts of threads, in the order of their ids.
     #[must_use]
     pub fn contexts(&self) -> &[Context] {
         &self.contexts
@@ -346,13 +346,13 @@ impl Batch {
         self.alive.push(alive);
     }
 
-    /// The objects that are still there, in the order of adding.
+    /// The surviving objects, in the order of adding.
     #[must_use]
     pub fn alive(&self) -> &[PendingAlive] {
         &self.alive
     }
 
-    /// Adds what is to be said of a snapshot.
+    /// Adds the data of a snapshot.
     pub fn add_snapshot(&mut self, snapshot: Snapshot) {
         self.snapshots.push(snapshot);
     }
@@ -374,7 +374,7 @@ impl Batch {
         &self.waits
     }
 
-    /// Adds looks at a thread.
+    /// Adds wall-clock samples of a thread.
     pub fn add_wall(&mut self, wall: PendingWall) {
         self.walls.push(wall);
     }
@@ -395,7 +395,7 @@ impl Batch {
         &self.stops
     }
 
-    /// The looks at threads, in the order of adding.
+    /// The wall-clock samples, in the order of adding.
     #[must_use]
     pub fn walls(&self) -> &[PendingWall] {
         &self.walls
@@ -407,7 +407,7 @@ impl Batch {
         &self.ticks
     }
 
-    /// Whether there is nothing to write.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
@@ -460,7 +460,7 @@ impl Batch {
             + self.stacks.len() * 32
     }
 
-    /// Forgets all, and gives memory of an exceptional batch back.
+    /// Forgets all data, and frees the memory of an exceptionally large batch.
     pub fn clear(&mut self) {
         const KEPT: usize = 64 << 10;
         self.frames.clear();
@@ -512,7 +512,7 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(stack(&[frame(1, 1), frame(2, 3)], false), b);
         assert_ne!(stack(&[frame(1, 1), frame(2, 3)], true), b);
-        // The same hash does not make them the same.
+        // Stacks with the same hash may still differ.
         assert_ne!(stack(&[frame(1, 1), frame(2, 9)], false), b);
         assert_eq!(batch.frames(b).0.len(), 2);
         assert_eq!(batch.stacks_len(), 4);

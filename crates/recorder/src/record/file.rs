@@ -1,8 +1,8 @@
 //! The recording on disk: one file of chunks, appended and made readable at every flush.
 //!
-//! A full disk loses no more than it must: bytes that could not be written wait in memory, up to a
-//! bound; beyond it their chunk is given up, and when there is room again a new chunk begins that
-//! says how long the gap was and what fell into it.
+//! A full disk loses no more than it must. Bytes that could not be written wait in memory, up to a
+//! bound. Beyond it their chunk is dropped. When there is room again, a new chunk begins that
+//! records how long the gap was and what data fell into it.
 
 use crate::sys::{fds, process};
 use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
@@ -10,20 +10,20 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes that wait at most for room on the disk.
+/// Maximum number of bytes that wait for room on the disk.
 pub const WAITING_MAX: usize = 4 << 20;
 
-/// Mode of recordings: they hold what the program was started with.
+/// Mode of recordings: they contain the command line of the program.
 const MODE: u32 = 0o600;
 
-/// What an attempt to write gave.
+/// The result of an attempt to write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
-    /// All is in the file and the header is right.
+    /// All data is in the file and the header is right.
     All,
-    /// Nothing lost yet: the bytes wait.
+    /// No data is lost yet: the bytes wait.
     Waiting(io::ErrorKind),
-    /// Too many bytes waited: the chunk's unwritten part is gone.
+    /// Too many bytes waited: the unwritten part of the chunk is lost.
     GivenUp,
 }
 
@@ -34,7 +34,7 @@ pub struct RecordingFile {
     chunk_start: u64,
     written: u64,
     waiting: Vec<u8>,
-    /// Whether it was not there before, and nothing has been written.
+    /// Whether the file is new, and empty.
     is_new: bool,
 }
 
@@ -44,7 +44,7 @@ impl RecordingFile {
     /// system has locks.
     ///
     /// # Errors
-    /// Whatever creating it answers; `ResourceBusy` if another recording is being written to it.
+    /// Any error of creating the file; `ResourceBusy` if another recording is being written to it.
     pub fn create(path: &Path) -> io::Result<RecordingFile> {
         let mut file = RecordingFile::open(path)?;
         match file.begin() {
@@ -56,14 +56,14 @@ impl RecordingFile {
         }
     }
 
-    /// As [`RecordingFile::create`], but an existing file stays what it is until
+    /// Like [`RecordingFile::create`], but an existing file is not changed before
     /// [`RecordingFile::begin`].
     ///
     /// # Errors
     /// As there.
     pub fn open(path: &Path) -> io::Result<RecordingFile> {
         let refuse = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
-        // Not even opened: that alone has effects on a device. Below, nothing may have changed.
+        // Not even opened: that alone has effects on a device. Below, the file must be unchanged.
         if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
             return refuse("not a plain file");
         }
@@ -106,10 +106,10 @@ impl RecordingFile {
         })
     }
 
-    /// Empties the file: from here on it is this recording's.
+    /// Empties the file: from here on it belongs to this recording.
     ///
     /// # Errors
-    /// Whatever the file system answers; the file is as before.
+    /// Any error of the file system; the file is as before.
     pub fn begin(&mut self) -> io::Result<()> {
         #[cfg(test)]
         crate::testing::may_fail(crate::testing::Step::File)?;
@@ -122,7 +122,7 @@ impl RecordingFile {
         Ok(())
     }
 
-    /// Nothing is recorded after all: a file that was not there before is removed.
+    /// The recording does not begin after all: a new file is removed.
     pub fn discard(self) {
         if self.is_new {
             let _ = std::fs::remove_file(&self.path);
@@ -141,7 +141,7 @@ impl RecordingFile {
         self.written
     }
 
-    /// Whether nothing was written yet.
+    /// Whether the file is still empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.written == 0
@@ -179,10 +179,10 @@ impl RecordingFile {
         Ok(())
     }
 
-    /// Cuts a half-written tail off: other readers than ours take it for a damaged file, and it may
-    /// hold the room that is missing.
+    /// Cuts off a half-written tail. Readers other than ours would report a damaged file, and the
+    /// tail may take the room that is missing.
     fn cut(&self) {
-        // Shrinking needs no room; if it fails all the same, our reader stops at the header's
+        // Shrinking needs no room. If it fails nevertheless, our reader stops at the header's
         // length.
         let _ = self.file.set_len(self.written);
     }
@@ -192,10 +192,10 @@ impl RecordingFile {
         self.chunk_start = self.written;
     }
 
-    /// Goes on in an empty file of the same name; this one is kept as `previous`.
+    /// Continues in an empty file of the same name; this one is kept as `previous`.
     ///
     /// # Errors
-    /// Whatever making the new file answers. The files then are as before.
+    /// Any error of making the new file. The files then are as before.
     pub fn rotate(&mut self, previous: &Path) -> io::Result<()> {
         let next_path = self.path.with_extension("next.jfr");
         let mut next = RecordingFile::create(&next_path)?;
@@ -205,7 +205,7 @@ impl RecordingFile {
         };
         match std::fs::rename(&self.path, previous) {
             Ok(()) => {}
-            // Somebody has removed or moved the file.
+            // The file was removed or moved.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return give_up(error),
         }
@@ -220,7 +220,7 @@ impl RecordingFile {
 }
 
 /// Whether another user can have made this file, or given one of ours this second name, to read or
-/// destroy what we write: in a directory in which all users may.
+/// destroy what we write. That is possible in a directory in which all users may write.
 fn may_be_anothers(data: &Metadata, path: &Path) -> bool {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_not_replaced() {
+    fn directory_is_not_replaced() {
         let dir = path("dir");
         std::fs::create_dir_all(&dir).unwrap();
         assert!(RecordingFile::create(&dir).is_err());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_recording_is_written_to_is_not_replaced() {
+    fn file_of_another_recording_is_not_replaced() {
         let path = path("two");
         let mut first = RecordingFile::create(&path).unwrap();
         assert_eq!(first.append(b"hhAA", b"h1"), Written::All);
@@ -275,7 +275,7 @@ mod tests {
         assert!(error.to_string().contains("%p"), "{error}");
         assert_eq!(first.append(b"BB", b"h2"), Written::All);
         assert_eq!(std::fs::read(&path).unwrap(), b"h2AABB");
-        // One that is renamed is out of the way, and so is one that is closed.
+        // A renamed file does not conflict. A closed one does not either.
         let old = path.with_extension("old");
         std::fs::rename(&path, &old).unwrap();
         let second = RecordingFile::create(&path).unwrap();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(file.append(b"two", b"t"), Written::All);
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read(&previous).unwrap(), b"one");
-        // Somebody has moved it away.
+        // Another program has moved it away.
         std::fs::remove_file(&path).unwrap();
         file.rotate(&previous).unwrap();
         assert_eq!(file.append(b"three", b"t"), Written::All);

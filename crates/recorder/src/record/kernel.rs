@@ -1,11 +1,11 @@
-//! Names of kernel functions: taken from what another recording of this boot has kept, or else from
-//! `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and then kept.
+//! Names of kernel functions. They come from the cache of another recording of this boot, or else
+//! from `/proc/kallsyms`, which takes the kernel 40 ms and more to print, and are then cached.
 //!
-//! What is kept is a file of the user whom the process runs as, readable by nobody else, and only
-//! what any process of that user may read: where a capability alone lets this one read addresses of
-//! the kernel, others of the user's do not learn them here. Nor is it believed where the kernel
-//! hides them by now. Where no such file can be made nothing is lost but that time. What it may say
-//! and what not: [`packed`].
+//! The cache is a file of the process's user that only this user can read, with only the names
+//! that any process of that user may read. If only a capability lets this process read addresses
+//! of the kernel, other processes of the user do not learn them here. The cache is not trusted
+//! either if the kernel hides its addresses by now. If no such file can be made, only time is
+//! lost. Its content: see [`packed`].
 
 use crate::native::Kernel;
 use crate::sys::process;
@@ -19,24 +19,24 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What names are kept in, in a folder of dwell's.
+/// The file of names, in a folder of dwell's.
 const NAME: &str = "kernel-names";
-/// Of the environment so much is read; it is under the program's control.
+/// Maximum number of bytes read of the environment; the program controls it.
 const ENVIRON_MAX: u64 = 1 << 20;
 /// Of other small files.
 const SMALL_MAX: u64 = 1 << 18;
-/// Nobody takes so long to write a file.
+/// Writing a file never takes this long.
 const LEFT_OVER: Duration = Duration::from_secs(60);
 
 /// A function of the kernel: its first address, the first one after it, its name.
 pub type Known = (u64, u64, String);
 
-/// Where the kernel's list is, and what it is true of.
+/// The path of the kernel's list, and the system that it is valid for.
 struct System {
     list: PathBuf,
     boot: PathBuf,
     modules: PathBuf,
-    /// Where names may be kept; the first that can be used is.
+    /// Where names may be kept; the first usable folder is taken.
     folders: Vec<PathBuf>,
     /// Whether only a capability of this process lets it read the list.
     by_capability: bool,
@@ -66,22 +66,22 @@ pub struct KernelNames {
 }
 
 impl KernelNames {
-    /// The functions at these addresses; what has no name is left out. `between` is called now and
-    /// then: it can take long.
+    /// The functions at these addresses; addresses without a name are left out. `between` is
+    /// called now and then: it can take long.
     pub fn find(&mut self, wanted: &[u64], between: &mut dyn FnMut()) -> Vec<Known> {
         if wanted.is_empty() {
             return Vec::new();
         }
         let KernelNames { kernel, system } = self;
         let system = system.get_or_insert_with(System::default);
-        // Who has read the whole list knows all that there is.
+        // A process that has read the whole list knows all names.
         let stamp = if kernel.is_complete() {
             None
         } else {
             system.stamp()
         };
         let (mut found, mut rest) = (Vec::new(), wanted.to_vec());
-        // Many are in the same functions, and each lookup reads some KB.
+        // Many addresses are in the same functions, and each lookup reads some KB.
         rest.sort_unstable();
         rest.dedup();
         let mut are_modules_kept = None;
@@ -140,11 +140,11 @@ impl System {
         read_small(&self.list, 16) == [b'0'; 16]
     }
 
-    /// The file that was kept, if it is one of ours.
+    /// The kept file, if it is one of ours.
     fn kept(&self) -> Option<File> {
         let open = |folder: &PathBuf| {
             let mut options = OpenOptions::new();
-            // Nothing else may be waited for, or stand for the file.
+            // Only a regular file is opened, without waiting and without following a link.
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             let file = options
                 .read(true)
@@ -158,7 +158,7 @@ impl System {
         self.folders.iter().find_map(open)
     }
 
-    /// Keeps names for the next recording, if that can be done.
+    /// Keeps names for the next recording, if possible.
     fn keep(&self, bytes: &[u8]) {
         if self.by_capability {
             return;
@@ -171,8 +171,8 @@ impl System {
 }
 
 fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
-    // With somebody else's environment nothing is to be made in that user's folders, nor where a
-    // link of theirs leads.
+    // With another user's environment no file is made in that user's folders, nor where a link of
+    // theirs leads.
     let is_ours = |path: &Path| {
         let is = std::fs::symlink_metadata(path);
         is.is_ok_and(|is| is.is_dir() && is.uid() == process::user() && is.mode() & 0o002 == 0)
@@ -187,8 +187,8 @@ fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder).ok()?;
     remove_left_over(folder);
-    // Whoever reads meanwhile has the old file or the new one, whole. In containers that share the
-    // folder processes may have one number.
+    // A concurrent reader has the old file or the new one, whole. In containers that share the
+    // folder processes may have the same number.
     let name = format!("{NAME}.{}.{}", std::process::id(), process::epoch_ns());
     let new = folder.join(name);
     let mut options = OpenOptions::new();
@@ -207,7 +207,7 @@ fn keep_in(folder: &Path, bytes: &[u8]) -> Option<()> {
     is_kept.ok()
 }
 
-/// Removes what processes that were killed while they wrote have left.
+/// Removes files left by processes that were killed while they wrote.
 fn remove_left_over(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -227,8 +227,8 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Whether a process's `/proc/self/status` says that it may read the kernel's addresses by
-/// CAP_SYSLOG (34 in capability.h; capabilities(7)).
+/// Whether, by its `/proc/self/status`, a process may read the kernel's addresses by CAP_SYSLOG
+/// (34 in capability.h; capabilities(7)).
 fn has_syslog(status: &[u8]) -> bool {
     let text = String::from_utf8_lossy(status);
     let effective = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -243,7 +243,7 @@ fn folders(environ: &[u8]) -> Vec<PathBuf> {
         let mut all = environ.split(|byte| *byte == 0);
         let value = all.find_map(|it| it.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
         let path = Path::new(OsStr::from_bytes(value));
-        // What is relative is to be ignored, says the specification.
+        // The specification says that relative paths are to be ignored.
         path.is_absolute().then(|| path.to_owned())
     };
     let cache = value("XDG_CACHE_HOME").or_else(|| {
@@ -256,7 +256,7 @@ fn folders(environ: &[u8]) -> Vec<PathBuf> {
     folders.map(|folder| folder.join("dwell")).collect()
 }
 
-/// What of a file there is, up to a length.
+/// The content of a file, up to a maximum length.
 fn read_small(path: &Path, max: u64) -> Vec<u8> {
     small_files::read_start(path, max).unwrap_or_default()
 }
@@ -273,7 +273,7 @@ mod tests {
     const MODULE: u64 = 0xffff_ffff_c000_0010;
     const LAST: u64 = 0xffff_ffff_c000_0110;
 
-    /// A machine of its own, that ends with it.
+    /// A simulated machine, removed at the end.
     struct Machine {
         root: PathBuf,
         by_capability: bool,
@@ -336,13 +336,13 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        // Whoever looked there would find something else.
+        // Reading the list there would give another name.
         machine.write(
             "list",
             "ffffffff81000000 T wrong\nffffffff81000100 T wrong_too\n",
         );
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
-        // What has to be asked of it is.
+        // Names that have to be read from the list are read.
         assert_eq!(
             machine.names(&[ONE, 0xffff_ffff_8100_0210]),
             ["one", "wrong_too"]
@@ -374,19 +374,19 @@ mod tests {
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_other"]);
         machine.write("list", "");
         assert_eq!(machine.names(&[MODULE]), ["in_other"]);
-        // The last one of a module is always asked for.
+        // The last function of a module is always read from the list.
         assert!(machine.names(&[LAST]).is_empty());
     }
 
     #[test]
-    fn a_file_that_others_may_write_or_that_stands_for_another_is_not_read() {
+    fn cache_writable_by_others_or_symlinked_is_not_read() {
         let machine = Machine::new("kept-strange");
         machine.names(&[ONE]);
         machine.write("list", &LIST.replace("one", "true"));
         std::fs::set_permissions(machine.kept(), PermissionsExt::from_mode(0o622)).unwrap();
         assert_eq!(machine.names(&[ONE]), ["true"]);
         machine.write("list", &LIST.replace("one", "newer"));
-        assert_eq!(machine.names(&[ONE]), ["true"], "written anew");
+        assert_eq!(machine.names(&[ONE]), ["true"], "written again");
         let away = machine.root.join("away");
         std::fs::rename(machine.kept(), &away).unwrap();
         symlink(&away, machine.kept()).unwrap();
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_kept_names_are_found() {
+    fn names_are_found_without_a_cache() {
         let machine = Machine::new("kept-nowhere");
         machine.write("cache", "no folder");
         assert_eq!(machine.names(&[ONE, MODULE]), ["one", "in_module"]);
@@ -418,14 +418,14 @@ mod tests {
             of(format!("XDG_CACHE_HOME=/cache\0HOME={home}")),
             [PathBuf::from("/cache/dwell")]
         );
-        // Not there, or relative, or a name that only begins so.
+        // Missing, or relative, or a name that only begins so.
         let none = "HOME=/nowhere/at/all\0XDG_CACHE_HOME=cache\0HOMER=/tmp\0";
         assert!(of(none.to_owned()).is_empty());
         assert!(of(String::new()).is_empty());
     }
 
     #[test]
-    fn what_was_cut_is_written_anew() {
+    fn truncated_cache_is_written_again() {
         let machine = Machine::new("kept-cut");
         assert_eq!(machine.names(&[ONE]), ["one"]);
         let whole = std::fs::read(machine.kept()).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_capability_alone_shows_is_not_kept() {
+    fn names_read_by_capability_are_not_cached() {
         let mut machine = Machine::new("kept-capability");
         machine.by_capability = true;
         assert_eq!(machine.names(&[ONE]), ["one"]);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_hides_by_now_is_not_told() {
+    fn names_hidden_by_kernel_are_not_used() {
         let machine = Machine::new("kept-hidden");
         assert_eq!(machine.names(&[ONE]), ["one"]);
         machine.write("list", "0000000000000000 T one\n0000000000000000 t two\n");
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_over_is_removed_and_nothing_is_made_behind_links() {
+    fn leftovers_are_removed_and_links_not_followed() {
         let machine = Machine::new("kept-left");
         let cache = machine.root.join("cache");
         std::fs::create_dir(&cache).unwrap();

@@ -14,25 +14,25 @@ pub struct Name {
     pub class: String,
     /// Method or function.
     pub name: String,
-    /// Descriptor of a managed method, as JFR has it; empty for others.
+    /// Descriptor of a managed method, in JFR's form; empty for others.
     pub descriptor: String,
     /// Its access flags.
     pub modifiers: u16,
-    /// Where its class comes from, if that is known.
+    /// The origin of its class, if that is known.
     pub origin: Option<Arc<Origin>>,
 }
 
-/// Where a class comes from. What is not known is empty.
+/// The origin of a class. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The name of its module.
     pub module: String,
-    /// The address of that, or of its jar: a URL.
+    /// The address of the class, or of its jar: a URL.
     pub location: String,
 }
 
 impl Origin {
-    /// Whether anything is known.
+    /// Whether any part is known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         !self.module.is_empty() || !self.location.is_empty()
@@ -71,7 +71,7 @@ impl Names {
         id
     }
 
-    /// The id here of a name of another table.
+    /// The id in this table of a name of another table.
     pub fn add_known(&mut self, name: Option<&Name>) -> NameId {
         self.add(name.cloned().unwrap_or_default())
     }

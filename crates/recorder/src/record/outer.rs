@@ -1,5 +1,5 @@
-//! What samples have in common with the one before of the same thread: nearly always the outer part
-//! of their stacks, which is named and hashed already.
+//! The common part of a sample's stack and the one before of the same thread: nearly always the
+//! outer frames, which are named and hashed already.
 
 use crate::record::batch::PendingFrame;
 use dwell_walker::Frame;
@@ -16,7 +16,7 @@ pub struct NamedStack {
     frames: Vec<Frame>,
     /// The same frames with their names.
     pending: Vec<PendingFrame>,
-    /// For each frame a hash of it and all outer ones.
+    /// A hash for each frame, of it and all outer ones.
     hashes: Vec<u64>,
     thread: u64,
     moment: u64,
@@ -45,13 +45,13 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// What was named before may have another name now.
+    /// Earlier names may not hold any more.
     pub fn clear(&mut self) {
         self.moment += 1;
     }
 
-    /// Names the frames of a stack of `thread`, by `name` where they are not those of its stack
-    /// before. A frame for which `name` says that it may not be remembered spoils the whole stack
+    /// Names the frames of a stack of `thread`: by `name` where they differ from its stack before.
+    /// `name` may return that a frame must not be remembered. Then no part of this stack is used
     /// for the next one.
     pub fn name(
         &mut self,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_named() {
+    fn only_new_frames_are_named() {
         let mut outer = Outer::default();
         let mut asked = Vec::new();
         let mut ask = |outer: &mut Outer, thread, ids: &[u64]| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_remembered_is_not() {
+    fn unstable_names_are_not_remembered() {
         let mut outer = Outer::default();
         outer.name(1, &stack(&[2, 1]), |frame| (named(frame), frame.id != 1));
         let mut asked = 0;

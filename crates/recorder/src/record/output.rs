@@ -1,5 +1,5 @@
-//! What goes to the disk and what does not: the gap while the disk takes nothing, and the two files
-//! of a bounded recording. It knows neither the disk nor the time but by what it is given.
+//! Decides which data goes to the disk: the gap while the disk takes no data, and the two files of
+//! a bounded recording. Disk and time are parameters.
 
 use super::file::{RecordingFile, Written};
 use std::io;
@@ -11,10 +11,10 @@ pub trait Destination {
     fn append(&mut self, bytes: &[u8], header: &[u8]) -> Written;
     /// As of [`RecordingFile::next_chunk`].
     fn next_chunk(&mut self);
-    /// Keeps what is written under [`previous_path`] and goes on in an empty file.
+    /// Keeps the present file under [`previous_path`] and continues in an empty file.
     ///
     /// # Errors
-    /// Why there is none; the files then are as before.
+    /// Why there is no next file; the files then are as before.
     fn next_file(&mut self) -> io::Result<()>;
     /// Bytes that are written.
     fn bytes(&self) -> u64;
@@ -55,7 +55,7 @@ fn previous_path(path: &Path) -> PathBuf {
     path.with_extension("1.jfr")
 }
 
-/// How much of a recording is kept, in two files of half as much each; 0 is without a bound.
+/// How much of a recording is kept, in two files of half as much each; 0: no bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     /// Bytes.
@@ -64,7 +64,7 @@ pub struct Bounds {
     pub age_ns: u64,
 }
 
-/// Samples and what they weigh.
+/// A number of samples and their weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// How many.
@@ -84,7 +84,8 @@ impl Amount {
 const DISK_FULL: &str = "disk_full";
 /// The next file of a bounded recording could not be made.
 const NO_NEXT_FILE: &str = "no_next_file";
-/// Between two attempts to make the next file: at first, and at most, in nanoseconds.
+/// Time between two attempts to make the next file: the first value, and the maximum, in
+/// nanoseconds.
 const RETRY_NS: (u64, u64) = (1_000_000_000, 30_000_000_000);
 
 /// The next file of a bounded recording could not be made.
@@ -96,18 +97,18 @@ struct Stuck {
     wait_ns: u64,
 }
 
-/// A time in which nothing was written.
+/// A time in which no data was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// `disk_full`, or `no_next_file`: the bound of a recording was reached.
     pub cause: &'static str,
     /// When writing failed first, on the monotonic clock.
     pub since_ns: u64,
-    /// What is missing in the file because of it.
+    /// The data that is missing in the file because of it.
     pub lost: Amount,
 }
 
-/// What a user should learn after an attempt to write.
+/// News for the user after an attempt to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// All is as before.
@@ -118,7 +119,7 @@ pub enum News {
     Over,
 }
 
-/// The file of a recording, and what waits for it or is lost.
+/// The file of a recording, and its waiting and lost data.
 pub struct Output<D> {
     destination: Option<D>,
     bounds: Bounds,
@@ -127,9 +128,9 @@ pub struct Output<D> {
     /// Bytes of the files before this one.
     earlier: u64,
     gap: Option<Gap>,
-    /// What of the chunk waits for room.
+    /// The part of the chunk that waits for room.
     waiting: Amount,
-    /// A part of the chunk was given up: no more of it may go into the file.
+    /// A part of the chunk was dropped: no more of it may go into the file.
     broken: bool,
     /// Set while the file is full and there is no next one.
     stuck: Option<Stuck>,
@@ -151,15 +152,15 @@ impl<D: Destination> Output<D> {
         }
     }
 
-    /// The gap that the chunk has to tell with what is appended next. It is told in every chunk
-    /// until one of them is in the file.
+    /// The gap that the chunk has to report with its next data. Every chunk reports it until one
+    /// of them is in the file.
     #[must_use]
     pub fn untold(&self) -> Option<Gap> {
         let gap = self.gap.filter(|gap| gap.lost.samples > 0);
         gap.filter(|_| self.waiting.samples == 0)
     }
 
-    /// Appends a part of the chunk, in which there is so much.
+    /// Appends a part of the chunk that contains `amount`.
     pub fn append(&mut self, bytes: &[u8], header: &[u8], amount: Amount, now_ns: u64) -> News {
         if let (true, Some(gap)) = (self.broken, &mut self.gap) {
             gap.lost.add(amount);
@@ -193,7 +194,7 @@ impl<D: Destination> Output<D> {
         }
     }
 
-    /// The first failure to write is told, once.
+    /// The first failure to write is reported, once.
     fn trouble(&mut self, now_ns: u64, reason: &str) -> News {
         if self.gap.is_some() {
             return News::Nothing;
@@ -222,7 +223,7 @@ impl<D: Destination> Output<D> {
         self.destination.as_ref().map_or(0, Destination::bytes)
     }
 
-    /// Whether nothing is in this file.
+    /// Whether this file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -242,13 +243,14 @@ impl<D: Destination> Output<D> {
             .is_some_and(Destination::is_waiting)
     }
 
-    /// Whether the chunk has to end: of what comes nothing can go into the file with it.
+    /// Whether the chunk has to end: no later data can go into the file with it.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Whether the file has had its share of a bounded recording, and the next one is to be made.
+    /// Whether the file has reached its share of a bounded recording, so that the next one is to
+    /// be made.
     #[must_use]
     pub fn is_full(&self, now_ns: u64) -> bool {
         let Bounds { bytes, age_ns } = self.bounds;
@@ -257,16 +259,16 @@ impl<D: Destination> Output<D> {
         is_full && self.stuck.is_none_or(|stuck| now_ns >= stuck.retry_ns)
     }
 
-    /// Whether a file that has no next one has more than it may have: half of the bytes, as always,
-    /// but all of the age, as new samples are worth more than old ones.
+    /// Whether a file without a next one is over its limit: half of the bytes, as always, but all
+    /// of the age, as new samples are worth more than old ones.
     fn is_beyond(&self, now_ns: u64) -> bool {
         let Bounds { bytes, age_ns } = self.bounds;
         let age = now_ns.saturating_sub(self.began_ns);
         bytes > 0 && self.len() >= bytes / 2 || age_ns > 0 && age >= age_ns
     }
 
-    /// The next chunk begins, in another file where this one is full. Where that cannot be made,
-    /// it is tried again later, and what is beyond the bound is dropped and counted.
+    /// The next chunk begins, in another file if this one is full. If that cannot be made, it is
+    /// tried again later, and data beyond the bound is dropped and counted.
     pub fn next_chunk(&mut self, now_ns: u64) -> News {
         let is_full = self.is_full(now_ns);
         self.broken = false;
@@ -281,7 +283,8 @@ impl<D: Destination> Output<D> {
                 Ok(()) => {
                     self.earlier += len;
                     self.began_ns = now_ns;
-                    // Where something is lost, the trouble is over when that is told in the file.
+                    // If data was lost, the trouble is over when the file contains the report of
+                    // it.
                     if self.stuck.take().is_some() && self.gap.is_none() {
                         news = News::Over;
                     }
@@ -314,7 +317,7 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
 
-    /// A disk that has room or not; it gives up what waits when three parts do.
+    /// A disk with or without room; it drops waiting data after three parts.
     #[derive(Default)]
     struct Disk {
         full: bool,
@@ -385,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_and_is_written_then_is_no_loss() {
+    fn data_written_after_a_wait_is_no_loss() {
         let mut output = output(Bounds::default());
         assert_eq!(part(&mut output, 1), News::Nothing);
         disk(&mut output).full = true;
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_told_until_it_is_in_the_file() {
+    fn dropped_data_is_reported_until_in_the_file() {
         let mut output = output(Bounds::default());
         disk(&mut output).full = true;
         assert!(matches!(part(&mut output, 20), News::Trouble(_)));
@@ -409,11 +412,11 @@ mod tests {
         assert!(output.is_broken() && !output.is_waiting());
         let lost = |output: &Output<Disk>| output.untold().unwrap().lost.samples;
         assert_eq!(lost(&output), 9);
-        // Nothing more of this chunk goes to the disk, which may have room again.
+        // The remaining part of this chunk does not go to the disk, which may have room again.
         disk(&mut output).full = false;
         assert_eq!(part(&mut output, 50), News::Nothing);
         assert_eq!((lost(&output), output.len()), (12, 0));
-        // The next chunk tells it; while it waits itself, it has told it already.
+        // The next chunk reports it, even if it has to wait itself.
         output.next_chunk(60);
         assert!(!output.is_broken());
         disk(&mut output).full = true;
@@ -422,7 +425,7 @@ mod tests {
         disk(&mut output).full = false;
         assert_eq!(part(&mut output, 80), News::Over);
         assert_eq!((output.untold(), output.len()), (None, 20));
-        // Another time it is another gap, with its own beginning.
+        // A later gap is a new one, with its own beginning.
         disk(&mut output).full = true;
         assert!(matches!(part(&mut output, 90), News::Trouble(_)));
         let gap = output.gap.unwrap();
@@ -430,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_has_the_weight_of_all_that_fell_into_it() {
+    fn gap_has_the_weight_of_all_lost_samples() {
         let mut output = output(Bounds::default());
         disk(&mut output).full = true;
         for now in 1..=5 {
@@ -473,7 +476,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// As the drainer does: each second it writes, and begins a chunk where that is due.
+    /// Like the drainer: each second it writes, and begins a chunk when it is due.
     fn second(output: &mut Output<Disk>, at: u64) -> Vec<News> {
         let mut news = vec![part(output, at * SECOND)];
         if output.is_broken() || output.is_full(at * SECOND) {
@@ -493,7 +496,7 @@ mod tests {
         disk(&mut output).no_next = true;
         assert_eq!(second(&mut output, 1), []);
         let [News::Trouble(told)] = &second(&mut output, 2)[..] else {
-            panic!("the first failure is told");
+            panic!("the first failure is reported");
         };
         let beginning = "cannot make the next file of /a/b.jfr: ";
         assert!(told.starts_with(beginning), "{told}");
@@ -510,7 +513,7 @@ mod tests {
         let gap = output.untold().unwrap();
         assert_eq!((gap.cause, gap.since_ns), (NO_NEXT_FILE, 2 * SECOND));
         assert_eq!(gap.lost, lost);
-        // Once there is room the next attempt works, and what is missing is told.
+        // Once there is room the next attempt works, and the missing data is reported.
         disk(&mut output).no_next = false;
         let mut at = 100;
         while disk(&mut output).files == 0 {
@@ -540,7 +543,7 @@ mod tests {
         news = (15..20).flat_map(|at| second(&mut output, at)).collect();
         assert_eq!(news, [News::Over], "nothing was lost");
         assert_eq!(disk(&mut output).files, 1);
-        // Another time it lasts for longer than the age.
+        // Later it lasts for longer than the age.
         disk(&mut output).no_next = true;
         for at in 20..80 {
             second(&mut output, at);
@@ -550,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_recording_is_kept_beside() {
+    fn bounded_recording_keeps_its_previous_file() {
         let folder = std::env::temp_dir().join(format!("dwell-output-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.jfr");

@@ -1,4 +1,4 @@
-//! Names for native and kernel addresses, looked up in batches, kept by function.
+//! Names for native and kernel addresses, looked up in batches, cached by function.
 
 use super::batch::{Code, PendingFrame};
 use super::kernel::KernelNames;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The libraries met, by index.
+/// The libraries seen, by index.
 #[derive(Default)]
 pub struct Images {
     list: Vec<Arc<Image>>,
@@ -41,7 +41,7 @@ struct Function<A> {
     name: Option<NameId>,
 }
 
-/// Functions met, by where they begin.
+/// Functions seen, by their beginning.
 type Functions<A> = BTreeMap<A, Function<A>>;
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Resolver {
         functions.for_each(|function| function.name = None);
     }
 
-    /// Looks up what is new in `frames`. `between` is called now and then: it can take long.
+    /// Looks up new addresses in `frames`. `between` is called now and then: it can take long.
     pub fn prepare(
         &mut self,
         frames: &[PendingFrame],
@@ -149,7 +149,7 @@ impl Library {
                     let text = String::from_utf8_lossy(s.name).into_owned();
                     (s.offset, s.offset.saturating_add(s.len.max(1)), text)
                 }
-                // No symbol: the offset itself is the name, by which whoever has the library's
+                // Without a symbol the offset itself is the name. A reader that has the library's
                 // debug file can still look it up.
                 None => (*offset, offset.saturating_add(1), format!("{offset:#x}")),
             };

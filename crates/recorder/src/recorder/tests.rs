@@ -1,10 +1,10 @@
-//! What is refused, what is told, and who is registered: a recorder of a runtime that is none.
+//! Refused commands, answers, and registered threads: a recorder with a test runtime.
 
 use super::*;
 use crate::options::parse;
 use crate::testing::{Step, alone, begin_thread, let_fail};
 
-/// The calling thread as the runtime tells of it.
+/// The calling thread as the runtime reports it.
 fn own(name: &str, managed: u64, id: i64) -> Seen {
     Seen {
         name: ThreadName {
@@ -55,7 +55,7 @@ fn a_recording_is_the_only_one_until_it_is_stopped() {
 }
 
 #[test]
-fn where_nothing_is_recorded_this_is_told_with_what_to_do() {
+fn commands_without_recording_name_the_remedy() {
     let alone = alone();
     let agent = alone.agent();
     let told = "nothing is being recorded in this mock; use 'dwell start' or 'dwell record'";
@@ -68,7 +68,7 @@ fn where_nothing_is_recorded_this_is_told_with_what_to_do() {
 }
 
 #[test]
-fn who_is_refused_finds_nothing_changed() {
+fn refused_start_changes_nothing() {
     let alone = alone();
     let agent = alone.agent();
     let file = alone.file().display().to_string();
@@ -152,7 +152,7 @@ fn start_that_fails_leaves_all_as_before() {
     assert!(dwell_jfr::reader::parse(&std::fs::read(&file).unwrap()).is_ok());
 }
 
-/// A folder that is there is taken, and none is made.
+/// An existing folder is used, and none is made.
 #[test]
 fn walks_are_frozen_into_a_folder_that_exists() {
     let dir = std::env::temp_dir().join(format!("dwell-freeze-{}", std::process::id()));
@@ -167,7 +167,7 @@ fn walks_are_frozen_into_a_folder_that_exists() {
 }
 
 #[test]
-fn an_engine_stays_what_it_is() {
+fn another_engine_is_refused_in_same_process() {
     use EngineChoice::{Auto, Perf, Timer};
     let perf = [true, false].map(|kernel| EngineKind::Perf { kernel });
     for made in perf {
@@ -200,11 +200,11 @@ fn events_are_switched_while_it_runs() {
 }
 
 #[test]
-fn a_thread_is_registered_once_and_known_by_what_was_told_of_it_last() {
+fn thread_is_registered_once_under_its_last_name() {
     let alone = alone();
     let agent = alone.agent();
     let tid = process::own_tid();
-    // A thread of no language, as it is found by a look at all threads.
+    // A native thread, as the census finds it.
     agent.saw(&own("unknown", 0, 0));
     let record = agent.registry.get(tid).unwrap();
     let of = |user| agent.threads.get(user);
@@ -244,10 +244,10 @@ fn after_a_recording_no_thread_is_known() {
 }
 
 #[test]
-fn a_pause_waits_for_nobody_who_asks_for_something() {
+fn pause_does_not_wait_for_a_running_command() {
     let alone = alone();
     let agent = alone.agent();
-    // Somebody starts or stops, and waits for the runtime, which has to pause for it.
+    // A command starts or stops, and waits for the runtime, which has to pause for it.
     let asking = agent.session();
     agent.pause_begins();
     agent.pause_ends();

@@ -1,10 +1,10 @@
-//! The boundary: what a recording needs of the managed runtime in its process.
+//! The boundary between a recording and the managed runtime in its process.
 //!
-//! A runtime is one type that implements [`Runtime`], and names three more: one that lives on the
-//! drainer's thread and walks and names ([`Walks`]), one that lives on the wall-clock sampler's and
-//! looks at threads that wait ([`Looks`]), and what it watches by itself while a recording lasts
-//! ([`Watch`]). All of it is chosen at compile time, once per agent: nothing is called through a
-//! table, and what runs in a handler can be followed by `xtask handler-graph`.
+//! A runtime is one type that implements [`Runtime`], and names three more: one on the drainer's
+//! thread that walks and names ([`Walks`]), one on the wall-clock sampler's thread that samples
+//! waiting threads ([`Looks`]), and one that watches the runtime while a recording lasts
+//! ([`Watch`]). All of them are chosen at compile time, once per agent. There are no calls through
+//! a table, so `xtask handler-graph` can follow the code in handlers.
 //!
 //! # Where what runs, and by which rule
 //!
@@ -13,16 +13,17 @@
 //!   lazily, and nothing panics; memory is read through [`Live`] only; loops are bounded. The
 //!   hooks' symbols begin with `dwell_` and end with `_hook`, so that `handler-graph` finds them.
 //!   A runtime whose walks need its own protection takes it in there.
-//! - **A thread of ours for which the sampled one waits**: [`Runtime::server`]. The same rule: who
-//!   waits may have any lock.
-//! - **The drainer**: [`Walks`]. The thread is not known to the runtime and calls nothing of it, so
-//!   it works while the runtime stands still, hangs or collects.
-//! - **The wall-clock sampler**: [`Looks`]. The same; and nobody is signalled, stopped or woken for
-//!   a look.
+//! - **A thread of ours for which the sampled one waits**: [`Runtime::server`]. The same rule, as
+//!   the waiting thread may hold any lock.
+//! - **The drainer**: [`Walks`]. The thread is not known to the runtime and calls none of its
+//!   functions, so it works while the runtime stands still, hangs or collects.
+//! - **The wall-clock sampler**: [`Looks`]. The same; and no thread is signalled, stopped or woken
+//!   for a sample.
 //! - **Threads of the runtime's side**: [`Watch`]. As the drainer.
 //! - **The thread that asks for a recording**, which the runtime knows: [`Runtime::about`],
-//!   [`Runtime::vantage`], and what [`Recorder::start`] and [`Recorder::stop`] are given. May call
-//!   the runtime: of our locks only the session's is held, which no report below waits for.
+//!   [`Runtime::vantage`], and the closures given to [`Recorder::start`] and [`Recorder::stop`].
+//!   May call the runtime: the only lock of ours that is held is the session's, and no report
+//!   below waits for it.
 //! - **The runtime's callbacks**, on its threads: the reports below. They take short locks, under
 //!   which the runtime is never called.
 //!
@@ -31,11 +32,11 @@
 //! Threads that begin, end or are renamed ([`Recorder::saw`], [`Recorder::own_thread_ends`],
 //! [`ThreadTable::rename`](crate::threads::ThreadTable::rename)); pauses of its collector
 //! ([`Recorder::pause_begins`], [`Recorder::pause_ends`]), at whose beginning samples are walked
-//! that could not be later; stops of all threads, with who was late
-//! ([`Shelf::add`](crate::stops::Shelf::add)). Code is not reported: a runtime names what it
-//! walked, from what it has noted itself.
+//! that could not be later; stops of all threads, with the late ones
+//! ([`Shelf::add`](crate::stops::Shelf::add)). Code is not reported: a runtime names the frames of
+//! its walks from its own notes.
 //!
-//! A thread that nobody reports is found by the census and sampled as a native one.
+//! The census finds threads that are not reported, and samples them as native ones.
 //!
 //! [`Engine::set_extra`]: dwell_signal::Engine::set_extra
 //! [`Engine::set_walk`]: dwell_signal::Engine::set_walk
@@ -72,73 +73,73 @@ use std::sync::Arc;
 
 /// A managed runtime: made once per process, and never freed.
 pub trait Runtime: Send + Sync + Sized + 'static {
-    /// What a process with this runtime is called in messages to the user.
+    /// The word for a process with this runtime in messages to the user.
     const PROCESS: &'static str;
     /// Whether the copy of a stack can be walked later. If not, stacks are walked in the handler
     /// from the first sample on, even while less is known of the process than later.
     const WALKS_COPIES: bool = true;
-    /// Whether what a sample says can be named as long as the recording lasts: stacks are walked in
-    /// the handler, and the runtime keeps names of code that goes away. Then nobody need hurry to
-    /// look at samples.
+    /// Whether samples can be named as long as the recording lasts: stacks are walked in the
+    /// handler, and the runtime keeps names of code that is freed. Then samples need not be
+    /// drained quickly.
     const KEEPS_SAMPLES: bool = false;
-    /// Whether the pages that tell threads' turns are mapped, one for each thread that is looked
-    /// at. If not, CPU clocks are asked.
+    /// Whether the pages that show threads' turns are mapped, one for each sampled thread. If not,
+    /// CPU clocks are read.
     const MAPS_TURNS: bool = true;
 
-    /// Whether it tells of objects that are allocated, if it is asked to
+    /// Whether it reports allocated objects on request
     /// ([`Engine::allocated`](dwell_signal::Engine::allocated)).
     const TELLS_ALLOCATIONS: bool = false;
 
-    /// Whether it tells of waits for monitors, if it is asked to
+    /// Whether it reports waits for monitors on request
     /// ([`Engine::waited`](dwell_signal::Engine::waited)).
     const TELLS_WAITS: bool = false;
 
-    /// What names of its functions and methods, and of what is written for it, say of a thread that
-    /// waits in them. Of a runtime that has none the kernel tells what threads wait for, and what
-    /// looks say of monitors.
+    /// The meaning of its functions and methods, and of common libraries, for a thread that waits
+    /// in them. For a runtime without names, the kernel shows what threads wait for, and samples
+    /// show monitors.
     const WAITS: &'static Waits = &Waits::NONE;
 
     /// Walks stacks and names frames, on the drainer's thread.
     type Walks: Walks<Self>;
-    /// Looks at threads that wait, on the wall-clock sampler's thread.
+    /// Samples waiting threads, on the wall-clock sampler's thread.
     type Looks: Looks<Self>;
-    /// What is watched beside.
+    /// Watches the runtime during a recording.
     type Watch: Watch<Self>;
-    /// What these share during one recording.
+    /// Data that these share during one recording.
     type Shared: Default + Send + Sync;
 
-    /// What the file says of the runtime. On the thread that asks for a recording.
+    /// The runtime's description in the file. On the thread that asks for a recording.
     fn about(&self) -> About;
 
-    /// Whether the library with this file name is the runtime's own: its code is told apart.
+    /// Whether the library with this file name is the runtime's own: its code is marked as such.
     fn is_own_library(name: &str) -> bool;
 
     /// Whether the library with this file name holds managed methods, compiled ahead of time. The
-    /// runtime walks through these by itself: handlers never ask for the library's unwind rules.
+    /// runtime walks through these without unwind rules: handlers never ask for the library's
+    /// rules.
     fn is_ahead_of_time(_name: &str) -> bool {
         false
     }
 
-    /// From where stacks are walked if it is asked to be from `asked`: not each runtime can walk
-    /// from everywhere.
+    /// Where stacks are walked if `asked` is requested: not each runtime can walk everywhere.
     fn vantage(&self, asked: Vantage) -> Vantage {
         asked
     }
 
-    /// Whether enough is known by now to walk threads that wait; the drainer makes it known when it
+    /// Whether enough is known by now to walk waiting threads; the drainer publishes it when it
     /// begins ([`Walks::publish`]).
     fn can_walk(&self) -> bool;
 
-    /// What the thread does that walks others while they wait ([`Vantage::Paused`]): returns after
-    /// [`Engine::end_serving`](dwell_signal::Engine::end_serving).
+    /// The work of the thread that walks others while they wait ([`Vantage::Paused`]): returns
+    /// after [`Engine::end_serving`](dwell_signal::Engine::end_serving).
     fn server(&self) -> impl FnOnce() + Send + 'static;
 
-    /// What a platform thread is called, if that may be another name than when `mark` was set,
-    /// which is replaced: a number that tells names apart, 0 at first. On any thread.
+    /// A platform thread's name, if it may differ from the name when `mark` was set. `mark` is
+    /// replaced: a number that distinguishes names, 0 at first. On any thread.
     fn renamed(&self, record: &ThreadRecord, mark: &mut u64) -> Option<String>;
 }
 
-/// What the file says of a runtime.
+/// The description of a runtime in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Its name.
@@ -147,16 +148,16 @@ pub struct About {
     pub version: String,
 }
 
-/// What changed before a drain.
+/// Changes before a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// More is known of the runtime: [`Walks::publish`] is due.
+    /// New facts about the runtime are known: [`Walks::publish`] is due.
     pub has_new: bool,
-    /// What was walked and named before may not hold any more: code or methods may have gone since.
+    /// Earlier walks and names may not hold any more: code or methods may have been freed since.
     pub is_another_moment: bool,
 }
 
-/// What a managed frame is called.
+/// The name of a managed frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The method.
@@ -172,43 +173,44 @@ pub trait Walks<R: Runtime>: Sized {
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
 
-    /// A drain begins; `moved`: libraries came or went since the last one.
+    /// A drain begins; `moved`: libraries were loaded or unloaded since the last one.
     fn begin(&mut self, moved: bool) -> Changes;
 
-    /// Lets walks of threads that stand still use what is known by now.
+    /// Publishes the present libraries for walks of threads that stand still.
     fn publish(&self, modules: &Modules);
 
-    /// Walks the copy of a stack into `frames`, through native code by its rules. It is asked also
-    /// where a handler was to walk and could not: who cannot walk copies answers with a failure.
+    /// Walks the copy of a stack into `frames`, through native code by its rules. It is also
+    /// called if a handler was to walk and could not. A runtime that cannot walk copies answers
+    /// with a failure.
     fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk;
 
-    /// Names a managed frame; `None` if its method is gone. What was named is not asked for again
-    /// until [`Changes::is_another_moment`].
+    /// Names a managed frame; `None` if its method has been freed. A named frame is not asked for
+    /// again until [`Changes::is_another_moment`].
     fn name(&mut self, frame: &Frame, names: &mut Names) -> Option<Named>;
 
-    /// Names code of the runtime's that is no method's and in no library.
+    /// Names code of the runtime that belongs to no method and to no library.
     fn stub(&mut self, pc: u64, names: &mut Names) -> NameId;
 
-    /// The names of a chunk are forgotten: ids given out before are no more.
+    /// The names of a chunk are forgotten: earlier ids are not valid any more.
     fn forget_names(&mut self);
 
-    /// A flush: what the runtime only counts is put on the shelf of stops. The last one ends the
+    /// A flush: the runtime moves its counts to the queue of stops. The last flush ends the
     /// recording.
     fn flush(&mut self, _shelf: &stops::Shelf, _is_last: bool) {}
 
-    /// About once a second: tells what the runtime did since the last time.
+    /// About once a second: reports the runtime's activity since the last call.
     fn account(&mut self, _tell: &mut dyn FnMut(&Event<'_>)) {}
 }
 
-/// Looks at threads that wait; made for each recording, and never leaves the wall-clock sampler's
-/// thread. Of a thread that may run on, what is read counts only if its CPU clock has not moved
-/// meanwhile: the caller sees to that.
-/// `frames` need not be filled: then only causes are told, not places.
+/// Samples waiting threads; made for each recording, and never leaves the wall-clock sampler's
+/// thread. The caller makes sure that a sample of a running thread counts only if its CPU clock
+/// has not moved during it. `frames` need not be filled: then only causes are reported, not
+/// places.
 ///
 /// `thread` is a platform thread, by [`ThreadRecord::managed_thread`].
 pub trait Looks<R: Runtime>: Sized {
-    /// What a thread waits for that another one may have, and who has it: equal as long as both
-    /// are.
+    /// The object that a thread waits for and that another one may own, and its owner: equal as
+    /// long as both are.
     type Claim: Copy + PartialEq + Debug;
 
     /// Whether threads have fingerprints.
@@ -217,7 +219,7 @@ pub trait Looks<R: Runtime>: Sized {
     /// For a recording that begins.
     fn new(setup: &Setup<R>) -> Self;
 
-    /// What a thread waits for, and where: `frames` get its stack.
+    /// Samples a waiting thread: `frames` get its stack.
     fn look(
         &self,
         record: &ThreadRecord,
@@ -231,10 +233,10 @@ pub trait Looks<R: Runtime>: Sized {
         None
     }
 
-    /// Has the processor fetch the memory that [`Self::fingerprint`] reads.
+    /// Prefetches the memory that [`Self::fingerprint`] reads.
     fn fetch_fingerprint(&self, _record: &ThreadRecord) {}
 
-    /// Walks a thread that waits, of which sp and pc are `registers`.
+    /// Walks a waiting thread whose sp and pc are `registers`.
     fn walk(
         &self,
         record: &ThreadRecord,
@@ -242,30 +244,30 @@ pub trait Looks<R: Runtime>: Sized {
         frames: &mut [Frame],
     ) -> Option<Walk>;
 
-    /// Whether what the thread waits for is still had by the same one.
+    /// Whether the awaited object still has the same owner.
     fn is_still(&self, record: &ThreadRecord, claim: &Self::Claim) -> bool;
 
-    /// Who has what is waited for.
+    /// The owner of the awaited object.
     fn holder(&self, claim: &Self::Claim, threads: &Threads) -> Option<Holder>;
 
     /// The id of the logical thread that runs, or waits, on a platform thread; `None` if that is
     /// its own.
     fn mounted(&self, thread: u64) -> Option<u64>;
 
-    /// What the logical thread on a platform thread is called.
+    /// The name of the logical thread on a platform thread.
     fn name_of_mounted(&self, thread: u64) -> Option<Box<str>>;
 
-    /// What another library has published on a platform thread (see [`crate::context::foreign`]),
-    /// unless a logical thread of its own is on it.
+    /// The context that another library has published on a platform thread (see
+    /// [`crate::context::foreign`]), unless a logical thread of its own is on it.
     fn published(&self, thread: u64) -> Option<Context>;
 
-    /// Whether there are logical threads that live without a platform thread, and can be found.
+    /// Whether the runtime has logical threads without a platform thread, and can find them.
     fn has_unmounted(&self) -> bool {
         false
     }
 
-    /// Looks at some of these, for a part of `budget`, and tells them. Returns what was found, and
-    /// how many places were looked at for it, which is what the budget counts.
+    /// Samples some of these within a part of `budget`, and reports them. Returns the results, and
+    /// how many places were read for them, which is what the budget counts.
     fn look_at_unmounted(
         &mut self,
         _at: &Unmounted<'_, Self, Self::Claim>,
@@ -275,22 +277,22 @@ pub trait Looks<R: Runtime>: Sized {
         (Found::default(), 0)
     }
 
-    /// Called at each tick, when the sampler is about to sleep for `next_ns`: a chance to look at
-    /// something beside without a thread of its own being woken for it.
+    /// Called at each tick, when the sampler is about to sleep for `next_ns`: a chance for further
+    /// checks without waking a thread of their own.
     fn beside(&self, _shared: &R::Shared, _now_ns: u64, _next_ns: u64) {}
 }
 
-/// What a runtime watches beside while a recording lasts, on threads of its own.
+/// The runtime's watchers while a recording lasts, on threads of its own.
 pub trait Watch<R: Runtime>: Sized + Send {
-    /// Begins; `None` if there is nothing to watch. What cannot be had is told as trouble: the rest
-    /// of the recording is as good without it.
+    /// Begins; `None` if there is nothing to watch. A part that does not work is reported as
+    /// trouble: the rest of the recording is not affected.
     fn start(setup: &Arc<Setup<R>>, progress: &Arc<Progress>) -> Option<Self>;
 
-    /// Ends it; what was seen is on the shelves then.
+    /// Ends it; its results are queued for the drainer then.
     fn end(self);
 }
 
-/// A runtime that watches nothing.
+/// A runtime without watchers.
 #[derive(Debug)]
 pub struct Nothing;
 

@@ -1,5 +1,5 @@
-//! What there is once per process, for all recordings in it, and never freed: callbacks may come as
-//! long as it lives.
+//! State that exists once per process, for all recordings in it, and is never freed: callbacks may
+//! arrive during its whole life.
 
 use super::Runtime;
 use crate::alive::Table;
@@ -13,7 +13,7 @@ use dwell_signal::Engine;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all parts of a recording share with the runtime's callbacks.
+/// State that all parts of a recording share with the runtime's callbacks.
 pub struct State<R: Runtime> {
     /// The runtime of this process.
     pub runtime: R,
@@ -21,29 +21,30 @@ pub struct State<R: Runtime> {
     pub engine: &'static Engine,
     /// Why this engine, for `status` and the file.
     pub engine_reason: String,
-    /// Who threads are.
+    /// The threads' names.
     pub threads: ThreadTable,
     /// Which threads are registered.
     pub registry: Registry,
-    /// What classes of allocated objects are called.
+    /// Names of the classes of allocated objects.
     pub classes: Classes,
-    /// Which of them are followed; none before a recording has wanted it.
+    /// The followed objects; none before the first recording that follows objects.
     pub alive: OnceLock<Table>,
-    /// All waits for monitors, where these are told.
+    /// All waits for monitors, where the runtime reports them.
     pub blocked: Blocked,
-    /// The interval by which objects are chosen at the moment, where it adapts, in bytes; 0: that
-    /// which was asked for.
+    /// The interval by which objects are chosen at the moment, where it adapts, in bytes; 0: the
+    /// requested one.
     pub adapted_bytes: AtomicU64,
     /// The same for waits for monitors, in nanoseconds.
     pub adapted_lock_ns: AtomicU64,
     /// Stretches of time that are not written yet.
     pub stretches: Stretches,
-    /// The runtime's own libraries, as the recording before has read them.
+    /// The runtime's own libraries, as read by the last recording.
     pub libraries: Kept,
 }
 
 impl<R: Runtime> State<R> {
-    /// The interval by which objects are chosen at the moment, in bytes, if `asked` was asked for.
+    /// The interval by which objects are chosen at the moment, in bytes, if `asked` is the
+    /// requested one.
     #[must_use]
     pub fn object_bytes(&self, asked: u64) -> u64 {
         adapted(&self.adapted_bytes, asked)

@@ -1,4 +1,4 @@
-//! How far a recording is, and what of it is missing.
+//! The progress of a recording, and its losses.
 
 use crate::limits::Limits;
 use crate::looks::shelf::Tick;
@@ -7,7 +7,7 @@ use dwell_signal::Cause;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a recording is; written by the drainer, read by `status`.
+/// The progress of a recording; written by the drainer, read by `status`.
 #[derive(Default)]
 pub struct Progress {
     /// Samples taken.
@@ -30,19 +30,19 @@ pub struct Progress {
     pub copied_bytes: AtomicU64,
     /// How long collections wait for the drainer.
     pub patience: Patience,
-    /// Looks at threads that could not be kept, and the wall time they stood for.
+    /// Wall-clock samples that could not be kept, and the wall time they stood for.
     wall_lost: Mutex<(u64, u64)>,
-    /// Sum over all ticks of the wall-clock sampler, but that of threads: the last one's.
+    /// Sums over all ticks of the wall-clock sampler; the number of threads is the last tick's.
     wall: Mutex<Tick>,
-    /// When the first sample was taken, on the monotonic clock; 0: there is none yet.
+    /// When the first sample was taken, on the monotonic clock; 0: not yet.
     pub first_sample_ns: AtomicU64,
-    /// When it ends by itself.
+    /// The limits that end it.
     pub limits: Limits,
     trouble: Mutex<Option<String>>,
 }
 
 impl Progress {
-    /// Of a recording that begins, and ends by itself at these limits.
+    /// The progress of a recording that begins, with these limits.
     #[must_use]
     pub fn until(limits: Limits) -> Progress {
         Progress {
@@ -57,14 +57,14 @@ impl Progress {
         let _ = first.compare_exchange(0, time_ns, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Looks at threads were not kept: how many, and the time they stood for.
+    /// Adds wall-clock samples that were not kept: how many, and the time they stood for.
     pub fn add_wall_lost(&self, lost: (u64, u64)) {
         if let Ok(mut sum) = self.wall_lost.lock() {
             *sum = (sum.0 + lost.0, sum.1 + lost.1);
         }
     }
 
-    /// Looks at threads that were not kept since this was last asked, and the wall time they stood
+    /// Wall-clock samples that were not kept since the last call, and the wall time they stood
     /// for.
     #[must_use]
     pub fn take_wall_lost(&self) -> (u64, u64) {
@@ -86,7 +86,7 @@ impl Progress {
                 unmounted_failed: before.unmounted_failed + tick.unmounted_failed,
                 followed: before.followed + tick.followed,
                 by_page: before.by_page.saturating_add(tick.by_page),
-                by_sign: before.by_sign + tick.by_sign,
+                by_fingerprint: before.by_fingerprint + tick.by_fingerprint,
                 ..*tick
             };
         }
@@ -98,14 +98,14 @@ impl Progress {
         self.wall.lock().map(|sum| *sum).unwrap_or_default()
     }
 
-    /// What `status` says of the file; empty if all is well.
+    /// The state of the file in `status`; empty without trouble.
     #[must_use]
     pub fn trouble(&self) -> String {
         let trouble = self.trouble.lock();
         trouble.ok().and_then(|it| it.clone()).unwrap_or_default()
     }
 
-    /// Sets or clears what `status` says of the file.
+    /// Sets or clears the trouble with the file in `status`.
     pub fn set_trouble(&self, trouble: Option<String>) {
         if let Ok(mut slot) = self.trouble.lock() {
             *slot = trouble;
@@ -113,11 +113,11 @@ impl Progress {
     }
 }
 
-/// How the file calls looks at threads for which there was no room: the drainer did not come. Their
-/// time is wall time, which is why the event has no weight.
+/// The file's name for wall-clock samples without room: the drainer was late. Their time is wall
+/// time, so the event has no weight.
 pub const LOOKS_LOST: &str = "looks_without_room";
 
-/// Why samples are missing or other than asked for, as the file and `status` call it.
+/// Why samples are missing or not as requested, as the file and `status` name it.
 pub const DROPS: [(&str, Cause); 7] = [
     ("no_free_slot_weight_moved_on", Cause::NoSlot),
     ("thread_ended_without_slot", Cause::PointsLost),

@@ -1,4 +1,4 @@
-//! What a recording works with.
+//! The parts of a recording.
 
 use super::process_wide::State;
 use super::{About, Runtime};
@@ -12,15 +12,15 @@ use dwell_signal::{CounterSnapshot, Engine, EngineKind, Vantage};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What a recording works with; but for [`Switched`], nothing of it changes while it runs.
+/// The parts of a recording; except for [`Switched`], they do not change while it runs.
 pub struct Setup<R: Runtime> {
-    /// What there is once per process.
+    /// The state that exists once per process.
     pub recorder: &'static State<R>,
     /// Where signals come from.
     pub engine: &'static Engine,
-    /// What was asked for when it began.
+    /// The options at its start.
     pub options: Options,
-    /// What is recorded now: the part of it that may change.
+    /// The present events: the part of a recording that may change.
     pub switched: Switched,
     /// The file, until the drainer takes it.
     pub file: Mutex<Option<RecordingFile>>,
@@ -32,22 +32,22 @@ pub struct Setup<R: Runtime> {
     pub cpu_at_start: (Duration, Duration),
     /// CPU time of the process, on its clock, when it began.
     pub process_cpu_at_start: Duration,
-    /// What the file says of the runtime.
+    /// The runtime's description in the file.
     pub about: About,
     /// When the process was started.
     pub start_epoch_ms: u64,
-    /// What the wall-clock sampler has seen and the drainer has not.
+    /// Results of the wall-clock sampler that the drainer has not taken yet.
     pub shelf: Shelf,
-    /// Stops of all threads that were seen and are not written.
+    /// Stops of all threads that are not written yet.
     pub stops: stops::Shelf,
-    /// The end of sampling, once it has come.
+    /// The end of sampling, once it is reached.
     pub end: EndOfSampling,
-    /// What parts of the runtime's side share.
+    /// Data that parts of the runtime's side share.
     pub shared: R::Shared,
 }
 
 impl<R: Runtime> Setup<R> {
-    /// Ends sampling, unless that was done before, and returns what there was then.
+    /// Ends sampling, unless that was done before, and returns the state at that time.
     pub fn end_sampling(&self) -> Ended {
         self.end.reach(self.engine, &self.recorder.registry)
     }

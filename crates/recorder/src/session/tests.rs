@@ -1,24 +1,24 @@
-//! What is told of a recording, and that it can be carried out: with a runtime that is none.
+//! The reports about a recording, and that it can be carried out: with a test runtime.
 
 use super::*;
 use crate::chosen::Events;
 use crate::looks::shelf::Tick;
 use crate::testing::{Alone, Mock, alone};
 
-/// A recording that takes next to no samples, with `more` options.
+/// A recording with hardly any samples, with `more` options.
 fn begun(alone: &Alone, more: &str) -> Session<Mock> {
     let setup = alone.setup(alone.agent(), more);
     Session::start(setup, alone.file(), || ()).unwrap()
 }
 
-/// The same, and over: nobody but the test changes how far it is.
+/// The same, after its end: only the test changes its progress.
 fn ended(alone: &Alone, more: &str) -> Session<Mock> {
     let mut session = begun(alone, more);
     assert!(session.stop());
     session
 }
 
-/// What a line of `status` says.
+/// The value in a line of `status`.
 fn value(status: &str, key: &str) -> Option<String> {
     let line = |line: &str| Some(line.strip_prefix(key)?.strip_prefix('=')?.to_owned());
     let values: Vec<String> = status.lines().filter_map(line).collect();
@@ -44,7 +44,7 @@ fn the_file_s_name_has_the_pid_in_it() {
 }
 
 #[test]
-fn what_was_asked_for_is_there_when_the_answer_comes() {
+fn order_is_done_when_its_answer_arrives() {
     let alone = alone();
     let mut session = begun(&alone, "");
     assert_eq!(session.path(), alone.file());
@@ -77,7 +77,7 @@ fn what_was_asked_for_is_there_when_the_answer_comes() {
 }
 
 #[test]
-fn of_what_there_is_not_nothing_is_told() {
+fn status_omits_absent_parts() {
     let alone = alone();
     let session = ended(&alone, "");
     let status = session.status("stopped");
@@ -103,7 +103,7 @@ fn of_what_there_is_not_nothing_is_told() {
 }
 
 #[test]
-fn each_number_is_told_under_its_own_name() {
+fn status_reports_each_number_under_its_name() {
     let alone = alone();
     let session = ended(&alone, "");
     let progress = &session.progress;
@@ -149,7 +149,7 @@ fn the_first_sample_has_a_time_since_the_beginning() {
 }
 
 #[test]
-fn looks_are_told_as_sums_but_for_threads() {
+fn status_reports_wall_samples_as_sums_except_threads() {
     let alone = alone();
     let session = ended(&alone, "");
     let tick = |n: usize| Tick {
@@ -185,7 +185,7 @@ fn looks_are_told_as_sums_but_for_threads() {
 }
 
 #[test]
-fn objects_and_waits_are_told_from_when_they_are_asked_for() {
+fn objects_and_waits_are_reported_once_requested() {
     let alone = alone();
     let session = ended(&alone, "");
     let set = |events| session.setup.switched.set(events, "", 1);
@@ -241,7 +241,7 @@ fn objects_and_waits_are_told_from_when_they_are_asked_for() {
 }
 
 #[test]
-fn causes_are_told_if_there_were_any() {
+fn causes_are_reported_only_if_seen() {
     assert_eq!(dropped(|_| 0), "");
     let some = dropped(|cause| match cause {
         Cause::QueueFull => 3,

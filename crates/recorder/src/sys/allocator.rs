@@ -1,10 +1,10 @@
-//! The agent's allocator: the process's `malloc`, but that a lack of memory ends the recording and
-//! not the process.
+//! The agent's allocator: the process's `malloc`, except that a lack of memory ends the recording
+//! and not the process.
 //!
 //! Rust aborts when an allocation fails, and an allocator must not unwind. So an allocation that
 //! fails is served from a reserve, and the drainer ends the recording in order as soon as it sees
-//! that ([`is_out`]). Only if the reserve does not do a thread of ours waits until there is memory
-//! again. Nothing waits for such a thread ([`is_waiting`]), and the process may end before.
+//! that ([`is_out`]). If the reserve is too small, a thread of ours waits for memory. No other
+//! thread waits for such a thread ([`is_waiting`]), and the process may end before.
 
 use super::reserve::Reserve;
 use dwell_signal::Engine;
@@ -12,7 +12,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The drainer, the wall sampler, and up to two that watch for the runtime, while they run.
+/// While they run: the drainer, the wall-clock sampler, and up to two watchers for the runtime.
 static OWN_THREADS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
 static RESERVE: Reserve = Reserve::new();
 /// An allocation has failed.
@@ -28,7 +28,7 @@ pub struct Enough;
 #[global_allocator]
 static ALLOCATOR: Enough = Enough;
 
-/// The calling thread may wait for memory, as no other may; ends with the value.
+/// The calling thread may wait for memory, unlike other threads, until the value is dropped.
 pub struct OwnThread(());
 
 impl OwnThread {
@@ -46,12 +46,12 @@ impl Drop for OwnThread {
     }
 }
 
-/// Sets memory aside for when there is none, unless that was done before.
+/// Sets memory aside for later shortages, unless that was done before.
 pub fn set_aside() {
     RESERVE.fill();
 }
 
-/// A recording begins: what failed before is forgotten.
+/// A recording begins: earlier failures are forgotten.
 pub fn prepare() {
     set_aside();
     IS_OUT.store(false, Ordering::SeqCst);
@@ -63,17 +63,17 @@ pub fn is_out() -> bool {
     IS_OUT.load(Ordering::SeqCst)
 }
 
-/// Whether a thread of ours waits for memory: it may do so for ever.
+/// Whether a thread of ours waits for memory, possibly for ever.
 #[must_use]
 pub fn is_waiting() -> bool {
     WAITING.load(Ordering::SeqCst) != 0
 }
 
-/// Makes room for what a thread of ours will allocate next, by one system call: the C library lets
-/// a thread's heap grow by a page at a time.
+/// Makes room for a thread's next allocations by one system call: the C library lets a thread's
+/// heap grow by a page at a time.
 pub fn reserve() {
-    /// As much as it keeps of what is free at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
-    /// less than what it would map by itself (`M_MMAP_THRESHOLD`).
+    /// The number of free bytes that it keeps at the end of a heap (`M_TOP_PAD`, mallopt(3)), and
+    /// fewer than it would give a mapping of their own (`M_MMAP_THRESHOLD`).
     const BYTES: usize = 120 << 10;
     drop(std::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
 }
@@ -91,7 +91,7 @@ fn is_own() -> bool {
     (OWN_THREADS.iter()).any(|tid| tid.load(Ordering::Relaxed) == own)
 }
 
-/// Memory that `malloc` does not give; null on threads that are not ours if there is none.
+/// Memory if `malloc` has none; null on threads that are not ours if the reserve is empty, too.
 #[cold]
 fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
@@ -104,7 +104,7 @@ fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     if !reserved.is_null() || !is_own() {
         return reserved;
     }
-    // The drainer may be this thread: nobody else ends the sampling.
+    // The drainer may be this thread, so sampling is ended here.
     if let Some(engine) = Engine::get() {
         engine.stop();
     }
@@ -122,7 +122,7 @@ fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     }
 }
 
-/// What `malloc` gives, or else we have.
+/// Memory from `malloc`, or else from our reserve.
 fn some(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = malloc();
     match pointer.is_null() {

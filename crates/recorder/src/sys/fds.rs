@@ -1,4 +1,4 @@
-//! What descriptors are, and who is at their other end.
+//! The kind of a descriptor, and the peer at its other end.
 
 use dwell_signal::sys;
 use std::fs::File;
@@ -6,8 +6,8 @@ use std::mem::ManuallyDrop;
 use std::net::TcpStream;
 use std::os::fd::{FromRawFd, IntoRawFd};
 
-/// Gives a file that stays open for long a number that the program can spare: not one of those that
-/// its native code can name in `select(2)`.
+/// Gives a file that stays open for long a number that the program can spare: one that its native
+/// code cannot name in `select(2)`.
 ///
 /// # Errors
 /// The file with its old number, if there is no such number.
@@ -33,7 +33,7 @@ pub fn is_socket(fd: i32) -> Option<bool> {
     (answer == 0).then_some(stat.st_mode & libc::S_IFMT == libc::S_IFSOCK)
 }
 
-/// Who is at the other end of a socket (`peer 127.0.0.1:80`), or where it waits for anybody
+/// The peer of a socket (`peer 127.0.0.1:80`), or the address where it listens
 /// (`at 0.0.0.0:8080`); `None` if it is a socket of another kind.
 #[must_use]
 pub fn peer(fd: i32) -> Option<String> {
@@ -41,8 +41,8 @@ pub fn peer(fd: i32) -> Option<String> {
         return None;
     }
     // SAFETY: not -1, which is no value of a descriptor's type. It is only lent: nothing is read
-    // from it or written, and it is never closed here. If its owner closes it meanwhile, or it is
-    // another thing, the two questions asked of it fail or tell of that; no memory hangs on it.
+    // from it or written, and it is never closed here. If its owner closes it in between, or it is
+    // another thing, the two calls fail or describe that thing; no memory depends on it.
     let socket = ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
     match (socket.peer_addr(), socket.local_addr()) {
         (Ok(peer), _) => Some(format!("peer {peer}")),
@@ -51,7 +51,7 @@ pub fn peer(fd: i32) -> Option<String> {
     }
 }
 
-/// The path of a file, or what the kernel calls the thing (`pipe:[123]`).
+/// The path of a file, or the kernel's name for the thing (`pipe:[123]`).
 #[must_use]
 pub fn path(fd: i32) -> Option<String> {
     let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_tell_their_other_end() {
+    fn socket_reports_its_peer() {
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let client = std::net::TcpStream::connect(address).unwrap();

@@ -1,18 +1,18 @@
-//! Waiting for threads of ours to end, but not for ever: a thread that has no memory, or that waits
-//! for something of the process's, must not keep a command or the end of the process waiting.
+//! Waiting for threads of ours to end, but not for ever. A thread without memory, or one that
+//! waits for the process, must not delay a command or the end of the process.
 
 use super::allocator;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A thread that has been asked to end does so within a few ms.
+/// A thread that is requested to end does so within a few ms.
 pub const LIMIT: Duration = Duration::from_secs(2);
-/// Time between two looks, at first and at most.
+/// Time between two checks: the first value, and the maximum.
 const PAUSE: Duration = Duration::from_micros(100);
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
-/// Waits until `thread` has ended, at most for `limit`, and returns what it returned; `None`: it
-/// has panicked, or has not ended and goes on by itself.
+/// Waits until `thread` has ended, at most for `limit`, and returns its value. `None`: it has
+/// panicked, or has not ended and continues detached.
 pub fn value_within<T>(thread: JoinHandle<T>, limit: Duration) -> Option<T> {
     let until = Instant::now() + limit;
     let mut pause = PAUSE;

@@ -1,4 +1,4 @@
-//! Zeroed memory that stays for the life of the process: whoever has an address of it may use it at
+//! Zeroed memory that stays for the life of the process: any holder of an address may use it at
 //! any time, however late. Only pages that are written to take room.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -45,8 +45,8 @@ impl Lasting {
     pub fn words(&self) -> &'static [AtomicU64] {
         let len = self.bytes / size_of::<AtomicU64>();
         // SAFETY: pages of zeroes that are never unmapped, aligned, and every pattern of bits is a
-        // number. Whoever else writes them (managed code, through a buffer) does so as memory that
-        // Rust knows to be shared, because these are atomics.
+        // number. Other writers (managed code, through a buffer) write memory that Rust knows to
+        // be shared, because these are atomics.
         unsafe { std::slice::from_raw_parts(self.base as *const AtomicU64, len) }
     }
 

@@ -1,4 +1,5 @@
-//! The dynamic loader: exported symbols of a library, and whether libraries came or went.
+//! The dynamic loader: exported symbols of a library, and whether libraries were loaded or
+//! unloaded.
 
 use super::joined;
 use std::ffi::{CStr, c_int, c_void};
@@ -101,7 +102,7 @@ unsafe extern "C" fn take_loaded(
     0
 }
 
-/// Where threads have the thread-local variables of one library.
+/// Where threads keep the thread-local variables of one library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The library's lowest address.
@@ -114,9 +115,9 @@ pub struct Block {
 
 /// The blocks of all libraries that have thread-local variables.
 ///
-/// A thread begins with the blocks that have a fixed place, and only these; they lie between its
-/// stack and its thread pointer. So a new thread is asked. It touches no variable: that could make
-/// a block, or settle where its place is.
+/// A thread begins with exactly the blocks that have a fixed place. They lie between its stack and
+/// its thread pointer. So a new thread reports its blocks. It touches no variable: that could make
+/// a block, or settle its place.
 #[must_use]
 pub fn thread_local_blocks() -> Vec<Block> {
     let asked = std::thread::Builder::new()
@@ -140,7 +141,7 @@ unsafe extern "C" fn take_block(
 ) -> c_int {
     let here = 0u8;
     if size < size_of::<libc::dl_phdr_info>() {
-        return 1; // an old loader, which does not tell
+        return 1; // an old loader, which does not report it
     }
     // SAFETY: the loader passes a valid info, as long as this says, whose headers are mapped as
     // long as the library is, and `out` is the vector of `thread_local_blocks`.
@@ -168,8 +169,8 @@ unsafe extern "C" fn take_block(
     0
 }
 
-/// The address of an exported symbol of any loaded library; those of one that was not loaded
-/// globally are not visible otherwise, so it is opened again by path (which only counts a
+/// The address of an exported symbol of any loaded library. Symbols of a library that was not
+/// loaded globally are not visible otherwise. So it is opened again by path (which only counts a
 /// reference).
 pub struct Library(*mut c_void);
 
@@ -217,10 +218,10 @@ mod tests {
 
     /// The test program's own block has a fixed place, and its variables are in there.
     #[test]
-    fn a_new_thread_tells_fixed_places() {
+    fn thread_local_blocks_have_fixed_places() {
         let blocks = thread_local_blocks();
         let is_own = |it: &dwell_native::maps::Module| {
-            let code = a_new_thread_tells_fixed_places as fn() as usize as u64;
+            let code = thread_local_blocks_have_fixed_places as fn() as usize as u64;
             let mut ranges = it.executable.iter();
             ranges.any(|range| range.addresses.contains(&code))
         };

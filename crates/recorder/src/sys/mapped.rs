@@ -1,5 +1,5 @@
 //! Parts of a library's file in memory of our own, or bytes that stand for one. The file itself is
-//! never mapped: whoever truncates it would take its pages from under us, and end the process.
+//! never mapped: truncating it would remove its pages, and end the process.
 
 use dwell_native::elf::{Parts, ReadAt, fill_parts};
 use std::ffi::OsStr;
@@ -12,8 +12,8 @@ use std::path::Path;
 /// Files larger than this are not read; the largest libraries seen have a few hundred MiB.
 const LEN_MAX: u64 = 4 << 30;
 
-/// What a file was when it was opened: where it is kept, how long it is, when its contents and what
-/// else is known of it were changed (stat(2)).
+/// The state of a file when it was opened: where it is kept, how long it is, when its contents and
+/// its other attributes were changed (stat(2)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     place: (u64, u64),
@@ -32,9 +32,9 @@ impl Stamp {
         }
     }
 
-    /// Whether the file is at `path` and has been written since. (If another one is there now, the
-    /// file itself is what it was: it cannot be written by a path that it has no more. One that
-    /// got its number since has other times.)
+    /// Whether the file is at `path` and has been written since. (If another file is there now,
+    /// the file itself is unchanged: it cannot be written by a path that it no longer has. A file
+    /// that got its number since has other times.)
     #[must_use]
     pub fn is_written(&self, path: &[u8]) -> bool {
         let now = std::fs::metadata(path_of(path)).map(|data| Stamp::of(&data));
@@ -55,7 +55,7 @@ fn path_of(bytes: &[u8]) -> &Path {
 
 /// Read-only contents of a file.
 pub enum MappedFile {
-    /// Anonymous memory as long as the file; only the parts that were read take any.
+    /// Anonymous memory as long as the file; only the parts that were read use memory.
     Mapped {
         /// First byte.
         start: *mut u8,
@@ -82,9 +82,10 @@ impl LibraryFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Whatever opening it answers; what is no regular file, empty or enormous is invalid input.
+    /// Any error of opening it; a file that is not regular, empty or enormous is invalid input.
     pub fn open(path: &[u8]) -> io::Result<LibraryFile> {
-        // A path may lead to anything by now: nothing but a file is waited for, or woken up.
+        // A path may lead to another kind of file by now: opening it must not wait for it, or have
+        // an effect.
         let file = File::options()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -97,7 +98,7 @@ impl LibraryFile {
         Ok(LibraryFile { file, stamp })
     }
 
-    /// What the file was when it was opened.
+    /// The state of the file when it was opened.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
@@ -126,7 +127,7 @@ impl LibraryFile {
     /// Reads these parts of it.
     ///
     /// # Errors
-    /// Whatever reading answers, also if it has become shorter; or that there is no memory.
+    /// Any error of reading, also if the file has become shorter; or lack of memory.
     pub fn read(&self, parts: Parts) -> io::Result<MappedFile> {
         let mut memory = reserve(self.stamp.len as usize)?;
         let mut read = |at, part: &mut [u8]| self.file.read_exact_at(part, at).is_ok();
@@ -177,7 +178,7 @@ impl MappedFile {
     }
 }
 
-/// Zeroed memory, of which pages are taken when they are written to.
+/// Zeroed memory whose pages are allocated when they are written to.
 fn reserve(len: usize) -> io::Result<MappedFile> {
     let none = std::ptr::null_mut();
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -196,7 +197,7 @@ fn reserve(len: usize) -> io::Result<MappedFile> {
 impl Drop for MappedFile {
     fn drop(&mut self) {
         if let MappedFile::Mapped { start, len } = *self {
-            // SAFETY: the mapping was made in `reserve` with this start and length; nobody holds a
+            // SAFETY: the mapping was made in `reserve` with this start and length; no code holds a
             // slice of it any more, because slices borrow self.
             unsafe { libc::munmap(start.cast(), len) };
         }
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_it_was_until_it_is_written() {
+    fn stamp_changes_only_when_file_is_written() {
         let dir = std::env::temp_dir().join(format!("dwell-mapped-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (path, other) = (dir.join("it"), dir.join("other"));
@@ -224,9 +225,9 @@ mod tests {
         assert!(!file.is_at((device.0, device.1 + 1), is.ino()));
         assert!(file.begins_with(b"some") && !file.begins_with(b"Some"));
         assert!(!file.begins_with(b"some text and more"));
-        // As long as before, and with the same time.
+        // The same length as before, and the same time.
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
-        // Times are those of the kernel's tick, 10 ms at most.
+        // File times have the resolution of the kernel's tick, no more than 10 ms.
         std::thread::sleep(std::time::Duration::from_millis(20));
         std::fs::write(&path, b"more text").unwrap();
         let renewed = std::fs::File::options().write(true).open(&path).unwrap();
@@ -245,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn never_does_a_truncated_file_end_who_reads_it() {
+    fn never_does_a_truncated_file_crash_its_reader() {
         let path = std::env::temp_dir().join(format!("dwell-short-{}", std::process::id()));
         std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
         let file = LibraryFile::open(path.as_os_str().as_bytes()).unwrap();
         let exports = file.read(Parts::Exports).unwrap();
         let all = file.read(Parts::All).unwrap();
         File::create(&path).unwrap();
-        // What was read is there; nothing more can be.
+        // The bytes already read are there; no more can be read.
         assert!(exports.bytes().iter().any(|byte| *byte != 0));
         let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
         assert!(sum(all.bytes()) > sum(exports.bytes()));

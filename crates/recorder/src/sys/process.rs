@@ -1,4 +1,4 @@
-//! Facts on the own process and thread: ids, CPU clocks, names.
+//! Facts about the own process and thread: ids, CPU clocks, names.
 
 use dwell_host::small_files;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time of the whole process, threads that ended included.
+/// CPU time of the whole process, including threads that have ended.
 #[must_use]
 pub fn process_cpu() -> Duration {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -64,14 +64,14 @@ pub fn timestamp() -> String {
     )
 }
 
-/// The user whom this process runs as.
+/// The user of this process.
 #[must_use]
 pub fn user() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Whether this process may do what root may.
+/// Whether this process has the rights of root.
 #[must_use]
 pub fn is_root() -> bool {
     user() == 0
@@ -84,8 +84,8 @@ pub fn own_tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Time between two ticks of the kernel, at which timers on CPU clocks go off: what its coarse
-/// clocks can tell apart (clock_getres(2)).
+/// Time between two ticks of the kernel, at which timers on CPU clocks fire: the resolution of its
+/// coarse clocks (clock_getres(2)).
 #[must_use]
 pub fn kernel_tick() -> Duration {
     /// 100 Hz, the slowest there is.
@@ -123,10 +123,10 @@ pub fn block_signals() {
     }
 }
 
-/// Asks the scheduler for short but early turns for the calling thread: from Linux 6.12 on, who
-/// asks for a shorter slice than others gets a processor sooner, not more of it
-/// (Documentation/scheduler/sched-eevdf.rst). Earlier kernels, and sandboxes that know no such
-/// call, leave everything as it is.
+/// Asks the scheduler for short but early turns for the calling thread. From Linux 6.12 on, a
+/// thread with a shorter slice gets a processor sooner, not more of it
+/// (Documentation/scheduler/sched-eevdf.rst). Earlier kernels, and sandboxes without that call,
+/// leave everything as it is.
 pub fn ask_for_early_turns() {
     /// The shortest that the kernel grants is 0.1 ms.
     const SLICE_NS: u64 = 200_000;
@@ -155,7 +155,7 @@ pub fn unblock_signal(signal: i32) {
     }
 }
 
-/// Name the kernel knows a thread of this process by; empty if it is gone.
+/// The kernel's name for a thread of this process; empty if it has exited.
 #[must_use]
 pub fn thread_comm(tid: i32) -> String {
     let path = format!("/proc/self/task/{tid}/comm");

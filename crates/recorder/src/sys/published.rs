@@ -1,6 +1,6 @@
 //! A value that handlers may read at any time and one thread replaces now and then.
 //!
-//! An old value is freed only when no reader was under way after it had been replaced: handlers
+//! An old value is freed only when no reader was active after it had been replaced. Handlers
 //! cannot wait, so the writer does, or leaves it to its next turn.
 
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ impl<T: Send + Sync> Default for Published<T> {
 }
 
 impl<T: Send + Sync> Published<T> {
-    /// Nothing yet.
+    /// Without a value.
     pub const fn new() -> Published<T> {
         Published {
             now: AtomicPtr::new(std::ptr::null_mut()),
@@ -29,30 +29,30 @@ impl<T: Send + Sync> Published<T> {
         }
     }
 
-    /// Shows the current value to `look`, if there is one. Safe in a handler if `look` is; must not
-    /// unwind, or nothing is ever freed again.
+    /// Shows the current value to `look`, if there is one. Safe in a handler if `look` is. Must
+    /// not unwind, or no value is ever freed again.
     #[inline]
     pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         self.readers.fetch_add(1, Ordering::SeqCst);
         // SAFETY: null or from a box. It is freed only by `replace`, after `readers` was seen at 0
-        // later than the pointer was replaced; all of it is sequentially consistent, so a reader
-        // that got the old pointer has been counted by then.
+        // later than the pointer was replaced; all accesses are sequentially consistent, so a
+        // reader that got the old pointer has been counted by then.
         let value = unsafe { self.now.load(Ordering::SeqCst).as_ref() };
         let result = value.map(look);
         self.readers.fetch_sub(1, Ordering::SeqCst);
         result
     }
 
-    /// Puts `value` in the place of the one before. Not in a handler.
+    /// Replaces the present value by `value`. Not in a handler.
     pub fn replace(&self, value: T) {
         let Ok(mut retired) = self.retired.lock() else {
-            return; // whoever panicked while freeing has left the old value in place
+            return; // a panic while freeing has left the old value in place
         };
         let old = self
             .now
             .swap(Box::into_raw(Box::new(value)), Ordering::SeqCst);
         if !old.is_null() {
-            // SAFETY: came from a box, and nobody else has taken it out: swaps are under the lock.
+            // SAFETY: came from a box, and no thread has taken it out: swaps are under the lock.
             retired.push(unsafe { Box::from_raw(old) });
         }
         if self.readers.load(Ordering::SeqCst) == 0 {
@@ -67,7 +67,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    /// Holds a value whose copies know whether it still lives.
+    /// A value whose copies show whether it has been dropped.
     struct Checked(Arc<AtomicUsize>, u64);
 
     impl Drop for Checked {

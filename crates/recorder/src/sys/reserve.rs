@@ -1,5 +1,5 @@
-//! Memory for when `malloc` has none: mapped before a recording begins, so that threads of ours can
-//! end it in order. Blocks are powers of two; a freed one is used again for its size.
+//! Memory for when `malloc` has none: mapped before a recording begins, so that threads of ours
+//! can end it in order. Blocks are powers of two; a freed one is used again for its size.
 //!
 //! Serves an allocator: it must not allocate.
 
@@ -7,33 +7,34 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Address space of a reserve. It takes memory only where it is used.
+/// Address space of a reserve. Only the used part takes memory.
 const BYTES: usize = 8 << 20;
 /// The smallest block: room for the link of a free one.
 const BLOCK_MIN: usize = 32;
 const PAGE: usize = 4096;
-/// Sizes of blocks, from the smallest to all of it.
+/// Sizes of blocks, from the smallest to the whole reserve.
 const SIZES: usize = (BYTES / BLOCK_MIN).ilog2() as usize + 1;
 
 /// Memory set aside.
 pub struct Reserve {
-    /// Its address; 0: none could be had yet.
+    /// Its address; 0: not mapped yet.
     base: AtomicUsize,
     is_locked: AtomicBool,
     blocks: UnsafeCell<Blocks>,
 }
 
 struct Blocks {
-    /// Bytes given out so far, also those that are free again.
+    /// Bytes given out so far, including those that are free again.
     used: usize,
-    /// The address of the first free block of each size, which holds that of the next; 0: none.
+    /// The address of the first free block of each size, which holds that of the next; 0: no free
+    /// block.
     free: [usize; SIZES],
 }
 
 // SAFETY: `blocks` is reached under the lock only, and the rest is atomic.
 unsafe impl Sync for Reserve {}
 
-/// The size of the block for so many bytes, and its place among the sizes.
+/// The size of the block for this many bytes, and its place among the sizes.
 fn block(bytes: usize, align: usize) -> Option<(usize, usize)> {
     let size = bytes
         .max(align)
@@ -68,7 +69,7 @@ impl Reserve {
         if mapped == libc::MAP_FAILED {
             return;
         }
-        // A huge page would be taken for the first few bytes. If this fails it is.
+        // A huge page would be used for the first few bytes. If this call fails it is.
         // SAFETY: the mapping from above, with its length.
         unsafe { libc::madvise(mapped, BYTES, libc::MADV_NOHUGEPAGE) };
         let order = Ordering::AcqRel;
@@ -76,7 +77,7 @@ impl Reserve {
             .base
             .compare_exchange(0, mapped as usize, order, Ordering::Acquire);
         if set.is_err() {
-            // SAFETY: another thread was faster; nobody knows of this mapping.
+            // SAFETY: another thread was faster; no thread knows this mapping.
             unsafe { libc::munmap(mapped, BYTES) };
         }
     }
@@ -88,7 +89,7 @@ impl Reserve {
         base != 0 && (pointer as usize).wrapping_sub(base) < BYTES
     }
 
-    /// Memory of so many bytes; null if there is none left.
+    /// Memory of this size; null if the reserve is used up.
     pub fn take(&self, bytes: usize, align: usize) -> *mut u8 {
         let base = self.base.load(Ordering::Acquire);
         let Some((size, index)) = block(bytes, align).filter(|_| base != 0) else {
@@ -114,10 +115,10 @@ impl Reserve {
         })
     }
 
-    /// Takes back what `take` gave for these numbers.
+    /// Takes back a block that `take` returned for these numbers.
     ///
     /// # Safety
-    /// Nobody uses it any more.
+    /// The block must not be in use any more.
     pub unsafe fn give(&self, pointer: *mut u8, bytes: usize, align: usize) {
         self.locked(|blocks| {
             let index = block(bytes, align).map_or(SIZES, |(_, index)| index);
@@ -138,7 +139,7 @@ impl Reserve {
         {
             std::thread::yield_now();
         }
-        // SAFETY: the lock is ours, so nobody else has a reference.
+        // SAFETY: the lock is ours, so no other thread has a reference.
         let result = work(unsafe { &mut *self.blocks.get() });
         self.is_locked.store(false, Ordering::Release);
         result
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reserve_gives_what_is_free_again() {
+    fn reserve_reuses_freed_blocks() {
         let reserve = Reserve::new();
         assert!(reserve.take(1, 1).is_null());
         reserve.fill();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn reserve_ends_and_refuses_what_is_too_large() {
+    fn reserve_refuses_large_blocks_and_ends() {
         let reserve = Reserve::new();
         reserve.fill();
         assert!(reserve.take(BYTES + 1, 1).is_null());

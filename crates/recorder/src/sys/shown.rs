@@ -1,4 +1,4 @@
-//! A value that stays, shown to handlers: they read a pointer, and nothing is made when they do.
+//! A permanent value for handlers: they read a pointer, and never initialise it.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -12,7 +12,7 @@ impl<T: Sync> Default for Shown<T> {
 }
 
 impl<T: Sync> Shown<T> {
-    /// Nothing yet.
+    /// Without a value.
     #[must_use]
     pub const fn new() -> Shown<T> {
         Shown(AtomicPtr::new(std::ptr::null_mut()))
@@ -24,7 +24,7 @@ impl<T: Sync> Shown<T> {
             .store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);
     }
 
-    /// What is shown. Safe in a handler.
+    /// The value. Safe in a handler.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: null or from a reference for ever, which is only ever shared.

@@ -1,6 +1,6 @@
-//! How often a thread is switched: the kernel notes each time that it leaves a processor or gets
-//! one in a ring, and wakes who waits for the ring's descriptor whenever so many have come. That
-//! takes no right to see the kernel.
+//! How often a thread is switched. The kernel writes a note into a ring each time the thread
+//! leaves a processor or gets one. It wakes a thread that waits for the ring's descriptor after a
+//! given number of notes. That takes no right to see the kernel.
 
 use dwell_signal::{Errno, sys};
 use perf_event_open_sys::bindings::{
@@ -10,12 +10,12 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
-/// The page that tells where the ring is written, and one of notes.
+/// The control page, which shows where the ring is written, and one page of notes.
 const RING_BYTES: usize = 2 * PAGE;
-/// Bytes of a note (`PERF_RECORD_SWITCH`, without anything added), of which each turn has two.
+/// Bytes of a note (`PERF_RECORD_SWITCH`, without further fields); each turn has two.
 const NOTE_BYTES: u32 = 8;
 
-/// What the kernel notes of one thread.
+/// The kernel's notes about one thread.
 #[derive(Debug)]
 pub struct Switches {
     fd: RawFd,
@@ -23,7 +23,8 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Of thread `tid` of this process, telling each time that it had so many more turns.
+    /// Counts the turns of thread `tid` of this process; the descriptor is ready after each
+    /// `turns` of them.
     ///
     /// # Errors
     /// The kernel's: not permitted, no such thread, no memory that may be locked.
@@ -49,11 +50,11 @@ impl Switches {
         }
     }
 
-    /// Makes room for more notes: into a full ring none are written, and nobody is woken.
+    /// Makes room for more notes: a full ring takes none, and wakes no thread.
     pub fn forget(&mut self) {
         let page = self.ring.cast::<perf_event_mmap_page>();
         // SAFETY: the mapping begins with this page and lives as long as self; the kernel writes
-        // `data_head`, and nobody but this thread `data_tail`, both aligned words that are only
+        // `data_head`, and only this thread writes `data_tail`, both aligned words that are only
         // reached as atomics here.
         let (head, tail) = unsafe {
             (
@@ -90,7 +91,7 @@ mod tests {
     const LONG_NS: u64 = 60_000_000_000;
 
     #[test]
-    fn a_thread_that_naps_is_noticed_and_one_that_sleeps_is_not() {
+    fn napping_thread_rings_and_sleeping_thread_does_not() {
         let (tell, told) = channel();
         let (go, gone) = channel();
         static OVER: AtomicBool = AtomicBool::new(false);
@@ -105,7 +106,7 @@ mod tests {
         match Switches::open(tid, 8) {
             Ok(mut switches) => {
                 let fd = switches.as_raw_fd();
-                // It may be on its way to where it waits.
+                // It may still be on its way to its wait.
                 let asleep = bell::wait([fd], 50_000_000);
                 assert_eq!(asleep, [false]);
                 go.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! The files of `/proc/self/task`: what the kernel says of each thread.
+//! The files of `/proc/self/task`: the kernel's data about each thread.
 
 use crate::sys::fds;
 use dwell_wall::proc::{self, Whereabouts};
@@ -7,11 +7,11 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// The directory, kept open: finding it by its path costs more than most answers.
+/// The directory, kept open: finding it by its path costs more than most reads.
 pub struct TaskFiles(Option<File>);
 
 impl TaskFiles {
-    /// Opens the directory, only to be looked into.
+    /// Opens the directory, only for reading files in it.
     #[must_use]
     pub fn open() -> TaskFiles {
         let mut options = std::fs::OpenOptions::new();
@@ -35,7 +35,7 @@ impl TaskFiles {
         stat.st_nlink.saturating_sub(2)
     }
 
-    /// Reads a thread's file into `buf`: what fits of it. `None` if there is no such thread, or it
+    /// Reads a thread's file into `buf`, as much as fits. `None` if there is no such thread, or it
     /// may not be read.
     pub fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let file = self.open_file(tid, name)?;
@@ -43,7 +43,7 @@ impl TaskFiles {
         buf.get(..len)
     }
 
-    /// Whether a thread runs or is ready to, and else where it is.
+    /// Whether a thread runs or is ready to, and otherwise where it waits.
     #[must_use]
     pub fn turn(&self, tid: i32) -> Turn {
         let mut buf = [0u8; 256];
@@ -74,31 +74,31 @@ impl TaskFiles {
 pub enum Turn {
     /// It runs, or is ready to.
     Ready,
-    /// It waits in the kernel: its user code's stack pointer and where that is.
+    /// It waits in the kernel: the stack pointer of its user code and the code's address.
     Off {
         /// The stack pointer.
         sp: u64,
         /// The address.
         pc: u64,
     },
-    /// The kernel does not say, or there is no such thread.
+    /// The kernel does not report it, or there is no such thread.
     Unknown,
 }
 
-/// So many threads' files are kept open, in sets by their numbers: 128.
+/// Number of sets of threads' files that are kept open: 128 files.
 const KEPT_SETS: usize = 32;
 const KEPT_SET: usize = 4;
 
-/// One kind of file of threads that are asked again and again, kept open: opening and closing one
-/// costs several times what reading it does.
+/// One kind of file of threads that are read again and again. The files are kept open: opening and
+/// closing one costs several times as much as reading it.
 pub struct KeptFiles {
     name: &'static str,
-    /// In each the ones that were asked last come first.
+    /// Each set has the most recently read files first.
     sets: Vec<Vec<(i32, File)>>,
 }
 
 impl KeptFiles {
-    /// None is open yet.
+    /// No file is open yet.
     #[must_use]
     pub fn new(name: &'static str) -> KeptFiles {
         KeptFiles {
@@ -113,7 +113,7 @@ impl KeptFiles {
         self.name
     }
 
-    /// As [`TaskFiles::read`]; the file stays open until other threads need its place.
+    /// Like [`TaskFiles::read`]; the file stays open until other threads need its place.
     pub fn read<'b>(&mut self, files: &TaskFiles, tid: i32, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let set = self.sets.get_mut(tid as usize % KEPT_SETS)?;
         if let Some(at) = set.iter().position(|(whose, _)| *whose == tid) {
@@ -123,12 +123,12 @@ impl KeptFiles {
                 set.get_mut(..=at)?.rotate_right(1);
                 return buf.get(..len);
             }
-            // It is that of a thread which is gone and had the same number.
+            // It belongs to an exited thread that had the same number.
             set.remove(at);
         }
         let file = files.open_file(tid, self.name)?;
         let len = file.read_at(buf, 0).ok()?;
-        // None is kept where the program has no numbers to spare.
+        // No file is kept if the program has no numbers to spare.
         if let Ok(file) = fds::move_up(file) {
             set.truncate(KEPT_SET - 1);
             set.insert(0, (tid, file));
@@ -147,7 +147,7 @@ mod tests {
         let files = TaskFiles::open();
         let mut buf = [0u8; 128];
         let own = process::own_tid();
-        // The kernel brings its account up to date at its tick.
+        // The kernel updates its account at its tick.
         while process::own_cpu() < std::time::Duration::from_millis(30) {
             std::hint::spin_loop();
         }
@@ -156,13 +156,13 @@ mod tests {
         let text = files.read(own, "syscall", &mut buf).unwrap();
         assert!(dwell_wall::proc::whereabouts(text).is_some());
         assert!(files.read(i32::MAX, "syscall", &mut buf).is_none());
-        // Of the one that asks it tells the call that asks.
+        // For the reading thread the file shows the read itself.
         assert_ne!(files.turn(own), Turn::Unknown);
         assert_eq!(files.turn(i32::MAX), Turn::Unknown);
     }
 
     #[test]
-    fn a_file_that_is_kept_open_tells_what_is_now() {
+    fn file_kept_open_has_present_content() {
         let (files, mut kept) = (TaskFiles::open(), KeptFiles::new("schedstat"));
         let mut buf = [0u8; 128];
         let mut asked = |tid| {
@@ -171,11 +171,11 @@ mod tests {
         };
         let own = process::own_tid();
         let before = asked(own).unwrap();
-        // The kernel brings its account up to date at its tick.
+        // The kernel updates its account at its tick.
         while asked(own).unwrap() == before {
             std::hint::spin_loop();
         }
-        // Another thread at the same place, and one that is no more.
+        // Another thread at the same place, and one that has exited.
         let (tell, told) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || tell.send(process::own_tid()));
         let tid = told.recv().unwrap();
@@ -192,7 +192,7 @@ mod tests {
         let threads = TaskFiles::open();
         let before = threads.count();
         assert!(before >= 1);
-        // Other tests' threads come and go meanwhile, but not so many.
+        // Other tests' threads begin and end at the same time, but not so many.
         let some: Vec<_> = (0..200)
             .map(|_| {
                 std::thread::spawn(|| std::thread::park_timeout(std::time::Duration::from_secs(60)))

@@ -31,8 +31,9 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         let limit = PART * 1e9 / SWITCH_NS;
         let (mut with, mut held) = (Vec::new(), Vec::new());
-        for (index, known) in (0u32..).zip(&self.known) {
-            let age_ns = now_ns.saturating_sub(known.scheduled_ns);
+        let all = (0u32..).zip(self.known.iter().zip(&self.seen));
+        for (index, (known, seen)) in all {
+            let age_ns = now_ns.saturating_sub(seen.accounted_ns);
             if known.switches <= 0.0 || age_ns > ACCOUNT_NS || !self.members.contains(index) {
                 continue;
             }

@@ -20,6 +20,9 @@ use std::cell::{Cell, RefCell};
 /// between two questions: 200 us each, twice what waking up takes where there are some to spare.
 const CROWDED_NS: u64 = 5_000_000;
 
+/// What reading one of the kernel's files of a thread costs, in ns.
+pub const ASK_NS: f64 = 8000.0;
+
 /// Pages that tell threads' turns, at most: each is a mapping, of which a process may have 65,530
 /// (`vm.max_map_count`), ...
 const PAGES_MAX: u32 = 16_384;
@@ -59,8 +62,10 @@ pub struct Kernel {
     kept: [RefCell<KeptFiles>; 2],
     /// Whether the threads that are read now will be read again soon.
     keeps: Cell<bool>,
-    /// Whether processors are scarce: then a thread that was woken may still wait for one.
+    /// Whether processors are scarce: then a thread that was woken may still wait for one; and
+    /// whether the kernel is asked for that at each read.
     is_crowded: bool,
+    asks: bool,
     own_waited_ns: u64,
     pages: Pages,
 }
@@ -104,6 +109,7 @@ impl Kernel {
             kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
             keeps: Cell::new(false),
             is_crowded: false,
+            asks: false,
             own_waited_ns: 0,
             pages: Pages {
                 most: match process::is_root() {
@@ -190,14 +196,16 @@ impl Kernel {
         }
     }
 
-    /// Checks how long this thread itself had to wait for a processor.
-    pub fn check_crowd(&mut self) {
+    /// Checks how long this thread itself had to wait for a processor. Then each read of so many
+    /// threads a tick asks whether the thread is ready, if that takes at most `may_ns`.
+    pub fn check_crowd(&mut self, lively: usize, may_ns: f64) {
         let mut buf = [0u8; 128];
         let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
         if let Some(schedule) = text.and_then(proc::schedule) {
             let waited_ns = schedule.waited_ns.saturating_sub(self.own_waited_ns);
             self.own_waited_ns = schedule.waited_ns;
             self.is_crowded = waited_ns >= CROWDED_NS;
+            self.asks = self.is_crowded && lively as f64 * ASK_NS <= may_ns;
         }
     }
 
@@ -215,10 +223,17 @@ impl Kernel {
         }
     }
 
+    /// Whether reads ask for threads that are ready. If not, the kernel's account has to say how
+    /// long they were.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.asks
+    }
+
     /// Whether a thread that the runtime takes for waiting is ready to run; asked where processors
     /// are scarce.
     pub fn is_ready(&self, tid: i32) -> bool {
-        self.is_crowded && self.whereabouts(tid) == Some(Whereabouts::Ready)
+        self.asks && self.whereabouts(tid) == Some(Whereabouts::Ready)
     }
 
     fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {

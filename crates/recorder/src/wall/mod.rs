@@ -50,6 +50,8 @@ const VIEW_WAITS_MAX: u32 = 400;
 const OTHERS_PART: f64 = 0.75;
 /// Weight of the last tick's cost in the mean.
 const SPENT_STEP: f64 = 1.0 / 64.0;
+/// Part of the budget for asking which threads are ready, where processors are scarce.
+const ASKING_PART: f64 = 0.5;
 /// Ticks between two checks of how scarce processors are.
 const CROWDED_TICKS: u32 = 25;
 
@@ -172,15 +174,10 @@ struct Known<C> {
     name_mark: u64,
     /// What it waits for, by the last sample of this class that has shown something.
     claim: Option<(u8, C)>,
-    /// The kernel's account of it, and when that was read.
+    /// The kernel's last account of it.
     schedule: Option<Schedule>,
-    scheduled_ns: u64,
     /// How often it was switched in a second, by the last two accounts.
     switches: f32,
-    /// Whether there were two accounts.
-    is_accounted: bool,
-    /// Whether it waited at a read since then.
-    was_off: bool,
     /// Whether a place for its unsampled time was reported.
     has_unsampled: bool,
 }
@@ -194,10 +191,7 @@ impl<C> Default for Known<C> {
             name_mark: 0,
             claim: None,
             schedule: None,
-            scheduled_ns: 0,
             switches: 0.0,
-            is_accounted: false,
-            was_off: false,
             has_unsampled: false,
         }
     }
@@ -307,7 +301,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.clock.begin_tick(tick, look.span_ns);
         self.update_members(shelf);
         if self.number % CROWDED_TICKS == 1 {
-            self.kernel.check_crowd();
+            let [lively, _] = self.clock.kinds();
+            let may_ns = ASKING_PART * self.share() * interval_ns as f64;
+            self.kernel.check_crowd(lively, may_ns);
             self.check_events(now_ns);
         }
         let debt_ns = self.debt(&look);
@@ -348,7 +344,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             unmounted_failed: found.failed,
             followed: self.counts.stayed,
             by_page: self.counts.by_page,
-            by_sign: self.counts.by_fingerprint,
+            by_fingerprint: self.counts.by_fingerprint,
         };
         shelf.lock().add(Note::Tick(note), 0);
     }

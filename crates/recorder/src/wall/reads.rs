@@ -1,7 +1,7 @@
 //! The census: whether a thread has run since its last read, and if so its fingerprint.
 
-use super::look::{Mark, works_for};
-use super::{Sampler, Work};
+use super::look::{ASK_NS, Mark, works_for};
+use super::{Known, Sampler, Work, aim};
 use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
 use dwell_context::Context;
@@ -22,6 +22,8 @@ const PAGES_FILL: f64 = 0.3;
 /// Time between two readings of the kernel's account of a thread, in ns: of one that moves, and of
 /// one that always waits in one place.
 const SCHEDULE_NS: u64 = 250_000_000;
+/// Part of the budget that the accounts of threads that move may take.
+const SCHEDULE_PART: f64 = 0.1;
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
 
 /// What a read of a thread needs, in one line of cache.
@@ -39,6 +41,11 @@ pub(super) struct Seen {
     is_settled: bool,
     /// Whether only the kernel knows if it waits.
     may_run: bool,
+    /// When the kernel's account of it was read, in ns; whether there were two accounts, and whether
+    /// it waited at a read since the last one.
+    pub accounted_ns: u64,
+    is_accounted: bool,
+    was_off: bool,
 }
 
 impl Seen {
@@ -117,8 +124,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         if !has_run {
             let (looks, known) = (&self.looks, self.known.get(id as usize));
-            let claim = known.and_then(|known| known.claim.as_ref());
-            let holds = |class| holds(looks, record, claim, class);
+            let holds = |class| holds(looks, record, known, class);
             if self.clock.can_stay(id, holds) {
                 self.counts.stayed += 1;
                 self.clock.stays(id);
@@ -139,18 +145,15 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
+            seen.was_off |= !fingerprint.runs();
         }
         if self.setup.options.only_context && context.is_none() {
             return false;
         }
         let work = (key_of(context.as_ref()), || work_of(context));
         let (looks, known) = (&self.looks, self.known.get(id as usize));
-        let claim = known.and_then(|known| known.claim.as_ref());
-        let holds = |class| holds(looks, record, claim, class);
+        let holds = |class| holds(looks, record, known, class);
         let is_wanted = self.clock.read(id, fingerprint, work, has_run, holds);
-        if let Some(known) = self.known.get_mut(id as usize) {
-            known.was_off |= !fingerprint.runs();
-        }
         self.counts.by_fingerprint += usize::from(!is_wanted);
         is_wanted
     }
@@ -186,16 +189,21 @@ impl<R: Runtime> Sampler<'_, R> {
 
     /// Reads the kernel's account of a thread, if that is due: how long it waited for a processor.
     fn account(&mut self, id: u32, record: &ThreadRecord, shelf: &Shelf) {
-        let Some(known) = self.known.get_mut(id as usize) else {
+        let moving_ns = self.schedule_ns();
+        let (seen, known) = (
+            self.seen.get_mut(id as usize),
+            self.known.get_mut(id as usize),
+        );
+        let (Some(seen), Some(known)) = (seen, known) else {
             return;
         };
         let now_ns = self.clock.now_ns();
-        let passed_ns = now_ns.saturating_sub(known.scheduled_ns);
+        let passed_ns = now_ns.saturating_sub(seen.accounted_ns);
         // How often it is switched is known after two accounts.
         let is_still = self.clock.is_calm(id) && !self.clock.runs(id);
-        let period_ns = match is_still && known.is_accounted {
+        let period_ns = match is_still && seen.is_accounted {
             true => SCHEDULE_CALM_NS,
-            false => SCHEDULE_NS,
+            false => moving_ns,
         };
         if passed_ns < period_ns {
             return;
@@ -203,20 +211,27 @@ impl<R: Runtime> Sampler<'_, R> {
         let Some(now) = self.kernel.schedule(record.tid()) else {
             return;
         };
-        known.is_accounted = known.schedule.is_some();
-        known.scheduled_ns = now_ns;
-        let was_off = std::mem::take(&mut known.was_off);
+        seen.is_accounted = known.schedule.is_some();
+        seen.accounted_ns = now_ns;
+        let was_off = std::mem::take(&mut seen.was_off);
         let then = known.schedule.replace(now).unwrap_or(now);
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
         // Until it is given a processor, a thread that was woken shows the place where it waited.
-        // Where processors are scarce, lively threads are checked for that.
-        if self.clock.is_calm(id) {
+        // Where processors are scarce, lively threads are asked for that if the budget allows it.
+        if self.clock.is_calm(id) || !self.kernel.asks() {
             self.clock.debit(id, woken_ns);
         }
         let thread = known.thread;
         shelf.lock().add_ready(thread, now_ns, waited_ns, woken_ns);
+    }
+
+    /// Time between two accounts of a thread that moves.
+    fn schedule_ns(&self) -> u64 {
+        let [lively, _] = self.clock.kinds();
+        let share = SCHEDULE_PART * aim(self.setup);
+        SCHEDULE_NS.max((lively as f64 * ASK_NS / share) as u64)
     }
 
     /// Has the processor fetch what will be read of the threads that come next: their data lie far
@@ -259,9 +274,10 @@ impl<R: Runtime> Sampler<'_, R> {
 fn holds<R: Runtime, L: Looks<R>>(
     looks: &L,
     record: &ThreadRecord,
-    claim: Option<&(u8, L::Claim)>,
+    known: Option<&Known<L::Claim>>,
     class: u8,
 ) -> bool {
+    let claim = known.and_then(|known| known.claim.as_ref());
     claim.is_some_and(|(of, claim)| *of == class && looks.is_still(record, claim))
 }
 

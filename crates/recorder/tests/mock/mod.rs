@@ -1,5 +1,5 @@
-//! A runtime of a few lines, as the boundary asks for it: its threads say themselves in which of
-//! its methods they are, and who has what they wait for.
+//! A runtime of a few lines behind the runtime boundary. Its threads report their own method, and
+//! the owner of the object that they wait for.
 
 use dwell_context::Context;
 use dwell_frozen::Frozen;
@@ -20,7 +20,7 @@ use dwell_wall::waits::Waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The runtime's own structure of a thread is a number: its id, and the method that it is in.
+/// The runtime's own structure of a thread is a number: its id, and its present method.
 pub const fn thread_in(id: u64, method: u64) -> u64 {
     id << 8 | method
 }
@@ -31,10 +31,10 @@ const METHODS: [&str; 4] = ["none", "spin", "wait", "hold"];
 /// The class of all its methods.
 pub const CLASS: &str = "mock/Program";
 
-/// From this id on threads are in the frozen stacks, in their order.
+/// Ids from this one on are threads of the frozen stacks, in their order.
 pub const FROZEN: u64 = 1000;
 
-/// What the method with this number is called.
+/// The name of the method with this number.
 pub fn method_of(id: u64) -> String {
     let known = METHODS.get(id as usize).copied();
     known.map_or_else(|| format!("method_{id:x}"), str::to_owned)
@@ -43,7 +43,7 @@ pub fn method_of(id: u64) -> String {
 /// The runtime.
 #[derive(Default)]
 pub struct Mock {
-    /// Whether native code was told apart by its tables.
+    /// Whether the unwind tables identified native code.
     pub has_rules: AtomicBool,
     /// Whether the drainer is to stand still in its next walk ...
     pub holds: AtomicBool,
@@ -51,7 +51,7 @@ pub struct Mock {
     pub held: AtomicBool,
     /// Stacks of threads that were real.
     pub frozen: Vec<Frozen>,
-    /// Whether the drainer has made known what walks need.
+    /// Whether the drainer has published the data for walks.
     pub can_walk: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl Mock {
 /// Its recorder.
 pub type Agent = Recorder<Mock>;
 
-/// Reports the calling thread, which begins as one of the runtime's.
+/// Reports the calling thread, which begins as a managed one.
 pub fn begin_thread(agent: &Agent, name: &str, id: u64, method: u64) {
     leave_small_signal_stack();
     agent.saw(&Seen {
@@ -86,7 +86,7 @@ pub fn begin_thread(agent: &Agent, name: &str, id: u64, method: u64) {
     });
 }
 
-/// A thread of Rust's has an alternate stack that is too small for handlers of debug builds.
+/// A Rust thread has an alternate stack that is too small for handlers of debug builds.
 fn leave_small_signal_stack() {
     let none = libc::stack_t {
         ss_sp: std::ptr::null_mut(),
@@ -134,7 +134,7 @@ impl Runtime for Mock {
     }
 }
 
-/// The frames of a thread of the runtime's, or the interrupted instruction of another one.
+/// The frames of a managed thread, or the interrupted instruction of another one.
 fn walk(thread: u64, pc: u64, frames: &mut [Frame]) -> Walk {
     let (kind, id) = match thread {
         0 => (FrameKind::Native, pc),
@@ -209,7 +209,7 @@ impl Walks<Mock> for MockWalks {
 pub struct MockLooks;
 
 impl Looks<Mock> for MockLooks {
-    /// The thread that has what another one waits for.
+    /// The thread that owns the object that another one waits for.
     type Claim = u64;
 
     fn new(_: &Setup<Mock>) -> MockLooks {

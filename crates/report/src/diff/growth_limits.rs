@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use super::{Compared, Table, is_idle};
 use crate::plain::plain;
 
-/// With which chance at most a comparison exceeds one of its limits although nothing has grown by
-/// more than these.
+/// Maximum chance that a comparison exceeds a limit although nothing has grown beyond the limits.
 const FALSE_ALARMS: f64 = 0.05;
 
 /// A limit of growth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// What must not grow by more.
+    /// The measure that must not grow.
     pub of: Limited,
     /// The growth that is allowed, as a part: 0.05 is 5 %.
     pub tolerance: f64,
@@ -24,7 +23,7 @@ pub struct Limit {
     pub text: String,
 }
 
-/// What a limit is of.
+/// Subject of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limited {
     /// All CPU time.
@@ -62,14 +61,14 @@ impl Outcome {
     }
 }
 
-/// What became of a limit.
+/// Result of a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The limit as it was given.
     pub limit: String,
-    /// What has grown: of several methods, the one that exceeds the limit most.
+    /// The measure; of several methods, the one that exceeds the limit most.
     pub name: String,
-    /// The growth; `None` where neither recording has any of it.
+    /// The growth; `None` if neither recording has such data.
     pub growth: Option<Growth>,
     /// Whether the limit is kept.
     pub outcome: Outcome,
@@ -80,7 +79,7 @@ impl Verdict {
     #[must_use]
     pub fn grown(&self) -> String {
         let Some(growth) = &self.growth else {
-            return "neither recording has any of it".to_owned();
+            return "neither recording has such data".to_owned();
         };
         match (growth.part, growth.error) {
             (Some(part), Some(error)) => {
@@ -90,11 +89,11 @@ impl Verdict {
         }
     }
 
-    /// One line without an end: what failed, and by how much.
+    /// One line without an end: the failed limit and the growth.
     #[must_use]
     pub fn line(&self) -> String {
         let note = match self.outcome {
-            Outcome::Uncertain => "; it may be chance: record both for longer",
+            Outcome::Uncertain => "; possibly sampling noise: record both for longer",
             Outcome::Kept | Outcome::Exceeded => "",
         };
         let (limit, outcome) = (plain(&self.limit), self.outcome.word());
@@ -120,7 +119,7 @@ impl Verdict {
     }
 }
 
-/// What a limit is tested on.
+/// Data on which a limit is tested.
 struct Tested {
     name: String,
     base: Base,
@@ -134,7 +133,7 @@ impl Compared<'_> {
     ///
     /// # Errors
     ///
-    /// When a recording has nothing of what a limit is of, or only shares are compared.
+    /// If a recording lacks the data of a limit, or if only shares are compared.
     pub fn check(&mut self, limits: &[Limit]) -> Result<(), String> {
         let tested = limits.iter().map(|limit| self.tested(limit));
         let tested: Vec<Vec<Tested>> = tested.collect::<Result<_, _>>()?;
@@ -148,7 +147,7 @@ impl Compared<'_> {
         Ok(())
     }
 
-    /// What became of the limits that were tested.
+    /// Results of the tested limits.
     #[must_use]
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
@@ -226,7 +225,7 @@ impl Compared<'_> {
             }
             Per::Request | Per::Sample => Base::new(self.per, (self.a, &a), (self.b, &b)),
         };
-        let base = base.ok_or_else(|| format!("{text}: there is nothing to compare with"))?;
+        let base = base.ok_or_else(|| format!("{text}: there is no data to compare with"))?;
         Ok(vec![one("allocated bytes", &base, a, b)])
     }
 }
@@ -246,7 +245,7 @@ fn rows(table: &Table, is_of: impl Fn(&str) -> bool) -> Vec<Tested> {
         .collect()
 }
 
-/// Of several rows the one that exceeds the limit most decides.
+/// The row that exceeds the limit most decides.
 fn verdict(limit: &Limit, tested: &[Tested], chance: f64) -> Verdict {
     let grown = tested.iter().map(|it| {
         let growth = it.base.growth(&it.a, &it.b, limit.tolerance);
@@ -294,8 +293,8 @@ mod tests {
     use super::*;
     use dwell_profile::{Look, text_art};
 
-    /// A second with so many samples of 10 ms in one method, and so many looks of 10 ms at a
-    /// thread that waits for a monitor.
+    /// A second with samples of 10 ms in one method, and looks of 10 ms at a thread that waits for
+    /// a monitor.
     fn profile(samples: u32, looks: u64) -> Profile {
         let mut builder = text_art::builder("weight: 10000000\na.A.x\na.A.y");
         builder.info.duration_ns = 1_000_000_000;
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_with_its_standard_error() {
+    fn growth_is_reported_with_its_standard_error() {
         let (a, b) = (profile(100, 0), profile(200, 0));
         let mut compared = compared(&a, &b, Per::Second).unwrap();
         compared.check(&[limit(Limited::Cpu, 0.05)]).unwrap();
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_what_is_not_recorded_are_refused() {
+    fn limits_of_unrecorded_data_are_refused() {
         let (a, b) = (profile(10, 10), text_art::profile("a.A.x"));
         let error = |a, b, per, of| {
             let mut compared = compared(a, b, per).unwrap();

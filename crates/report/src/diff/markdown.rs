@@ -32,7 +32,7 @@ impl Compared<'_> {
             rows.filter(|it| it.is_significant).count()
         };
         if self.tables.iter().all(|table| significant(table) == 0) {
-            text.push_str("No difference is more than chance.\n\n");
+            text.push_str("No difference is significant.\n\n");
         }
         for table in &self.tables {
             self.rows(&mut text, table, significant(table));
@@ -62,7 +62,7 @@ impl Compared<'_> {
         }
         let all = told.len() + rest.len();
         let title = table.title;
-        let of = format!("{significant} of {all} rows are more than chance");
+        let of = format!("{significant} of {all} rows are significant");
         if !told.is_empty() {
             let _ = writeln!(text, "**{title}** ({of})\n");
             self.table_rows(text, told.iter().take(ROWS));
@@ -71,7 +71,7 @@ impl Compared<'_> {
         if shown > 0 {
             let what = match told.is_empty() {
                 true => format!("{title} ({of})"),
-                false => format!("{title}: the largest of those that may be chance"),
+                false => format!("{title}: the largest rows within sampling noise"),
             };
             let _ = writeln!(text, "<details><summary>{what}</summary>\n");
             self.table_rows(text, rest.iter().take(shown));
@@ -169,7 +169,7 @@ mod tests {
         for part in [
             "### dwell: `b.jfr` against `a.jfr`\n",
             "| `cpu>5%` | **failed** | `CPU time` | +200.0 % (+- 34.6) |\n",
-            "**CPU time by method, itself** (1 of 1 rows are more than chance)\n",
+            "**CPU time by method, self** (1 of 1 rows are significant)\n",
             "| 1.00 s | 3.00 s | +2.00 s | 200 ms | `a.A.x` |\n",
             "- A: `a.jfr`, 1.00 s, 100 samples, 1.00 s of CPU time\n",
             "\nall numbers are for one second",
@@ -179,11 +179,8 @@ mod tests {
         assert!(!text.contains("details"), "{text}");
         let (a, b) = pair();
         let text = compared(&a, &b, Per::Second).unwrap().markdown(["a", "b"]);
-        assert!(
-            text.contains("No difference is more than chance."),
-            "{text}"
-        );
-        let folded = "<details><summary>CPU time by method, itself (0 of 3 rows";
+        assert!(text.contains("No difference is significant."), "{text}");
+        let folded = "<details><summary>CPU time by method, self (0 of 3 rows";
         assert!(text.contains(folded), "{text}");
         let (open, closed) = ("<details>", "</details>");
         assert_eq!(text.matches(open).count(), text.matches(closed).count());

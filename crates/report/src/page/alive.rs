@@ -34,7 +34,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     ]
 }
 
-/// What the header says of them; null where objects were not followed.
+/// Header entry about them; null if objects were not followed.
 pub(super) fn header(profile: &Profile) -> Option<Value> {
     let sampling = profile.live_sampling()?;
     let all = profile.alive();
@@ -58,7 +58,7 @@ mod tests {
     use dwell_profile::{Allocation, LiveSampling, text_art};
 
     #[test]
-    fn a_page_says_what_is_young_apart() {
+    fn page_has_young_objects_in_a_sum_of_their_own() {
         assert!(header(&text_art::profile("a.A.x")).is_none());
         let mut builder = text_art::builder("a.A.x");
         builder.info.start_ns = 1000;

@@ -73,7 +73,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     ]
 }
 
-/// What the header says of them; null where allocations were not sampled.
+/// Header entry about them; null if allocations were not sampled.
 pub(super) fn header(profile: &Profile) -> Option<Value> {
     if !profile.has_allocations() {
         return None;

@@ -30,7 +30,7 @@ impl<W: Write> Blocks<W> {
         }
     }
 
-    /// Writes what is left and closes the last block.
+    /// Writes the last bytes and closes the last block.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.encode()?;
         if self.in_block > 0 {
@@ -69,7 +69,8 @@ impl<W: Write> Write for Blocks<W> {
         Ok(taken)
     }
 
-    /// Flushes what is encoded; the rest waits for a whole piece, so that padding is at the end.
+    /// Flushes encoded bytes. Bytes of an incomplete piece wait, so that padding is only at the
+    /// end.
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

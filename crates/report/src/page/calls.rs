@@ -1,7 +1,7 @@
-//! The calls of a page. Where stacks are deep and hardly one is met twice, most nodes of the tree
-//! of calls lie on the way to a single sample: of such a stack the frames that few others share
-//! are left out, all but the innermost one. No sample is left out, and what methods take themselves
-//! stays what it was; what was left out is said.
+//! The calls of a page. If stacks are deep and hardly ever repeat, most nodes of the call tree lead
+//! to a single sample. Then frames that few other samples share are left out, except the innermost
+//! one. All samples remain, methods keep their self time, and the page reports the number of
+//! removed frames.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use dwell_jfr::hash::Seeds;
 use dwell_profile::{CallTree, FrameKind, NodeId, Profile};
 use serde_json::{Value, json};
 
-/// So many nodes are in a page as they are: some 1 MB of it.
+/// Maximum number of nodes in a page without cuts: about 1 MB of it.
 const NODES_MAX: usize = 250_000;
-/// Of more, about so many are, and besides the innermost frames of those that are cut.
+/// Approximate number of nodes after cuts, without the innermost frames of cut stacks.
 const NODES_AIM: usize = 50_000;
-/// Stacks that are one in so many of all, by number or by any measure that a page shows (CPU time,
-/// time of looks, bytes, time in locks, ...), are left as they are: what is left out is narrower
-/// than a line of a flame graph of all.
+/// A stack with at least this part of all samples, or of any measure of the page (CPU time, wall
+/// time, bytes, time in locks), keeps all frames. Smaller ones are narrower than a line of the full
+/// flame graph.
 const PART_MIN: u32 = 10_000;
 /// Stands for the frames that are left out.
 const LEFT_OUT: &str = "[left out]";
@@ -31,7 +31,7 @@ pub(super) struct Calls<'p> {
     pub(super) left_out: Option<LeftOut>,
 }
 
-/// What is not in the page.
+/// Facts about removed frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Stacks that fewer samples and other events share than this are cut.
@@ -63,7 +63,7 @@ impl<'p> Calls<'p> {
         }
     }
 
-    /// About so many nodes, and all that have one in `part` of something.
+    /// Keeps about `most` nodes, and all nodes with one in `part` of a measure.
     fn at_most(profile: &'p Profile, most: usize, part: u32) -> Calls<'p> {
         let (tree, own, marker) = (profile.tree(), &*events(profile), marker(profile));
         let seen = Seen::of(profile, part);
@@ -97,8 +97,8 @@ impl<'p> Calls<'p> {
                 let above = match (is_cut, seen.below_class.get(node)) {
                     (false, _) => above,
                     (true, Some(true)) => {
-                        // The innermost frame is the class of an object or a lock: what stands for
-                        // code is the one before.
+                        // The innermost frame is the class of an object or a lock; the code is the
+                        // frame before it.
                         let outer = tree.parent(parent as NodeId) as usize;
                         let (above, is_cut) = kept.get(outer).copied().unwrap_or_default();
                         let above = if is_cut { below(above, marker) } else { above };
@@ -131,13 +131,12 @@ impl<'p> Calls<'p> {
         self.nodes.get(node as usize).copied().unwrap_or(node)
     }
 
-    /// The text of the frame for what is left out, of which the page has one more name, method and
-    /// frame then.
+    /// Text of the frame for removed frames. The page then has one more name, method and frame.
     pub(super) fn marker(&self) -> Option<(&'static str, FrameKind)> {
         self.left_out.map(|_| (LEFT_OUT, FrameKind::Other))
     }
 
-    /// What the header says of it; null where nothing is left out.
+    /// Header entry about removed frames; null if there are none.
     pub(super) fn header(&self) -> Option<Value> {
         self.left_out.map(|left_out| {
             json!({
@@ -187,9 +186,9 @@ fn events(profile: &Profile) -> Vec<u32> {
     own
 }
 
-/// What of a profile's tree is seen whatever else there is, by node.
+/// Parts of a profile's tree, by node, that are always visible.
 struct Seen {
-    /// It is one in so many of some measure that a page shows.
+    /// By node: whether it is a sufficient part of one of the page's measures.
     much: Vec<bool>,
     /// It is the class of an object or a lock, and stands below code.
     below_class: Vec<bool>,
@@ -245,7 +244,7 @@ impl Seen {
         self.measure(tree, of);
     }
 
-    /// Marks what has its part of one measure; nothing of none.
+    /// Marks nodes with a sufficient part of one measure; none if the measure is empty.
     fn measure(&mut self, tree: &CallTree, of: impl Iterator<Item = (NodeId, u64)>) {
         let mut of = of.peekable();
         if of.peek().is_none() {
@@ -287,9 +286,8 @@ fn own_and_below(tree: &CallTree, own: &[u32]) -> Vec<u32> {
     totals
 }
 
-/// How many events a node needs, with those of the nodes below it, to be in the page as it is, so
-/// that no more than `most` are (those that are cut add one or two for each frame that is the
-/// innermost of some).
+/// Least number of events in and below a node for it to stay, so that at most `most` nodes stay.
+/// Each cut adds one or two nodes for frames that are innermost somewhere.
 fn below(totals: &[u32], most: usize, part: u32) -> u32 {
     let all = totals.first().copied().unwrap_or(0);
     let largest = (all / part).max(2);
@@ -406,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_share_stays_however_large_the_tree_is() {
+    fn shared_frames_stay_in_a_tree_of_any_size() {
         let mut totals = vec![100_000, 50_000, 9, 9, 3];
         assert_eq!(below(&totals, 4, PART_MIN), 4);
         assert_eq!(below(&totals, 5, PART_MIN), 2);
@@ -415,10 +413,10 @@ mod tests {
         assert_eq!(below(&[1, 1, 1], 0, PART_MIN), 2);
     }
 
-    /// Looks and bytes weigh what they do, however many samples there are; and below a class that
-    /// is cut stands the method that it belongs to.
+    /// Looks and bytes keep their weight for any number of samples. Below a class that is cut is
+    /// the method that it belongs to.
     #[test]
-    fn what_weighs_much_stays_and_classes_keep_their_method() {
+    fn heavy_stacks_stay_and_classes_keep_their_method() {
         let mut builder = Builder::default();
         let thread = builder.thread("t", 1, 1, false);
         let mut frame = |name: &str| {
@@ -476,8 +474,8 @@ mod tests {
     }
 
     proptest! {
-        /// No event is lost, its innermost frame is what it was, and what is left of the others
-        /// are the outermost ones.
+        /// No event is lost, its innermost frame stays the same, and the remaining frames are the
+        /// outermost ones.
         #[test]
         fn cut_stacks_begin_and_end_as_they_did(
             stacks in proptest::collection::vec(

@@ -147,15 +147,15 @@ pub(super) fn causes(profile: &Profile) -> Vec<u32> {
     causes
 }
 
-/// What a page has less of than the profile.
+/// Data of the profile that the page lacks.
 pub(super) struct Less {
     /// The bins of time within which samples are put together; 0: they are not.
     pub(super) bin_ns: u64,
-    /// What is said of frames that are left out.
+    /// Report on removed frames.
     pub(super) left_out: Option<Value>,
 }
 
-/// All columns of a profile, and what they have less of.
+/// All columns of a profile, and the data that they lack.
 pub(super) fn columns(profile: &Profile, all_frames: bool) -> (Vec<Column>, Less) {
     let requests = Requests::of(profile);
     let calls = match all_frames {
@@ -196,7 +196,7 @@ fn distinct(names: impl Iterator<Item = NameId>) -> Vec<NameId> {
     names
 }
 
-/// What threads waited for, in the order of the numbers in `look.cause` (from 1).
+/// Objects of waits, in the order of the numbers in `look.cause` (from 1).
 pub(super) fn waited_for(profile: &Profile) -> Vec<NameId> {
     distinct(profile.looks().iter().map(|look| look.cause))
 }
@@ -258,7 +258,7 @@ fn waits(profile: &Profile, calls: &Calls<'_>, entries: &Entries<'_>) -> Vec<Col
     ]
 }
 
-/// What is put together is sorted by stack within a bin: the differences are small.
+/// Binned entries are sorted by stack within a bin, so differences are small.
 fn node_form(entries: &Entries<'_>) -> Form {
     match entries.bin_ns {
         0 => U32,

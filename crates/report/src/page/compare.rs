@@ -1,4 +1,4 @@
-//! The page of two recordings: both in one profile, and what the header says of each.
+//! The page of two recordings: both in one profile, with a description of each in the header.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ use super::columns::endpoints;
 use super::write_page;
 use crate::latencies;
 
-/// Writes the page that compares two recordings. `names` are the files'; `per` is what numbers are
-/// for at first, and the page offers all that both recordings have.
+/// Writes the page that compares two recordings. `names` are the files' names. `per` is the first
+/// scale of the numbers, and the page offers all scales that both recordings have.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ fn word(per: Per) -> &'static str {
     }
 }
 
-/// What both can be brought to.
+/// Measures that both profiles have.
 fn possible(a: &Profile, b: &Profile) -> Vec<&'static str> {
     let is_same_unit = a.unit() == b.unit();
     let lasted = [a, b].iter().all(|it| it.info().duration_ns > 0);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_offered() {
+    fn common_measures_are_offered() {
         let (with, without) = (profile(2, 7), profile(3, 0));
         assert_eq!(possible(&with, &with), ["second", "request", "sample"]);
         assert_eq!(possible(&with, &without), ["second", "sample"]);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_told_with_their_requests() {
+    fn sides_are_described_with_their_requests() {
         let told = side(&profile(2, 7), "a.jfr", &["GET /", "GET /other"]);
         assert_eq!(told["requestsOf"], json!([7, 0]));
         assert_eq!((&told["cpuNs"], &told["requests"]), (&json!(11), &json!(7)));

@@ -1,7 +1,7 @@
-//! The samples and looks of a page. Of very many, those that say the same are put together: one
-//! thread, one stack, one cause, one request, within a bin of time. Their times are then those of
-//! bins, and weights are rounded, with what rounding takes from one given to the next: counts and
-//! the sums of weights stay what they were.
+//! The samples and looks of a page. Very many are binned: equal thread, stack, cause and request
+//! within a bin of time become one entry. Its time is then that of the bin. Weights are rounded,
+//! and the rounding error is carried to the next weight, so counts and sums of weights stay the
+//! same.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use dwell_profile::{BINS_MIN, BINS_NS, Look, Profile, Role, SAMPLES_MAX, Sample,
 
 use super::calls::Calls;
 
-/// Weights are rounded to about this part of their mean: less than what a sample is uncertain by.
+/// Weights are rounded to about this part of their mean: less than the error of a sample.
 const WEIGHT_PARTS: u64 = 8;
 /// Durations are rounded to about this part of a bin.
 const DURATION_PARTS: u64 = 16;
 
-/// So many entries have their times to the nanosecond, and their weights as they were.
+/// Maximum number of entries with times to the nanosecond and exact weights.
 const EXACT_MAX: usize = 100_000;
-/// Times of more are rounded to the last power of two of one in so many of the recording's time ...
+/// Times of more entries are rounded to a power of two: this part of the recording's time ...
 const STEPS: u64 = 1 << 19;
-/// ... and at most to this.
+/// Maximum step.
 const STEP_MAX_NS: u64 = 1 << 16;
 
-/// What a page holds.
+/// Entries of a page.
 pub(super) struct Entries<'p> {
     pub(super) samples: Cow<'p, [Sample]>,
     /// How many samples each one stands for.
@@ -32,18 +32,18 @@ pub(super) struct Entries<'p> {
     pub(super) looks: Cow<'p, [Look]>,
     /// The bin of time within which they are put together; 0: they are not.
     pub(super) bin_ns: u64,
-    /// What times are rounded to, a power of two.
+    /// Step to which times are rounded, a power of two.
     step_ns: u64,
 }
 
-/// What makes two of a kind: all that the page shows of them but time, weight and count.
+/// Key of equal entries: all that the page shows of them except time, weight and count.
 type Key = [u64; 4];
-/// A sample or look by its key, its time and its place. What is compared lies together: looked up
-/// anew it would take most of the time.
+/// Key, time and place of a sample. All compared values are together, because looking them up again
+/// takes most of the time.
 type Item = (Key, u64, u32);
 
 impl<'p> Entries<'p> {
-    /// The entries of a profile; `work` numbers what contexts are told apart by in the page.
+    /// The entries of a profile. `work` has one number for all contexts that the page shows as one.
     pub(super) fn of(profile: &'p Profile, calls: &Calls<'_>, work: &[u64]) -> Entries<'p> {
         Entries::at_most(profile, calls, work, SAMPLES_MAX)
     }
@@ -85,7 +85,7 @@ impl<'p> Entries<'p> {
             .filter_map(|run| merged_sample(samples, run))
             .collect();
         drop(order);
-        // The order of a recording: by time; then what compresses best.
+        // The order of a recording: by time, then by the order that compresses best.
         merged.sort_by_key(|(s, ..)| (in_bin(s.time_ns), s.thread, s.node, s.time_ns));
         let groups = runs(&look_order, in_bin);
         let mut merged_looks: Vec<Look> =
@@ -110,12 +110,12 @@ impl<'p> Entries<'p> {
         }
     }
 
-    /// A time, as exact as it is told.
+    /// A time, rounded to the step.
     pub(super) fn rounded(&self, time_ns: u64) -> u64 {
         time_ns & !(self.step_ns - 1)
     }
 
-    /// What rounds the weights of samples, one after the other.
+    /// Rounds the weights of samples, one after another.
     pub(super) fn weights(&self) -> Rounding {
         match self.step_ns {
             1 => Rounding::to(1),
@@ -124,8 +124,7 @@ impl<'p> Entries<'p> {
     }
 }
 
-/// What times of so many entries are rounded to: nothing that can be seen of all of them, and never
-/// more than some 66 us.
+/// The step for this number of entries: invisible in the full recording, and at most about 66 us.
 fn step(entries: usize, duration_ns: u64) -> u64 {
     match entries <= EXACT_MAX {
         true => 1,
@@ -149,7 +148,7 @@ fn bin_for(duration_ns: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
 /// Rounds numbers one after the other to a power of two, so that few of their bytes say anything.
 pub(super) struct Rounding {
     step: u64,
-    /// What rounding has taken from those before.
+    /// Rounding error of the values so far.
     carry: i128,
 }
 
@@ -327,11 +326,11 @@ mod tests {
     }
 
     #[test]
-    fn of_many_what_is_alike_within_a_bin_is_one() {
+    fn equal_entries_of_a_bin_are_merged_if_there_are_many() {
         let profile = profile();
         let entries = Entries::at_most(&profile, &Calls::of(&profile), &[5], 60);
         // 400 ms are too few for bins of 50 ms: 40 bins of samples and of looks, two stacks each,
-        // and two samples of the text art besides.
+        // and two samples of the text art.
         assert_eq!(entries.bin_ns, 10_000_000);
         assert!(entries.samples.len() < profile.samples().len());
         let weight: u64 = entries.samples.iter().map(|s| s.weight).sum();
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_many_are_told_as_exactly_as_can_be_seen() {
+    fn times_of_many_entries_are_rounded_invisibly() {
         let minute_ns = 60_000_000_000;
         assert_eq!(step(EXACT_MAX, minute_ns), 1);
         assert_eq!(step(EXACT_MAX + 1, minute_ns), STEP_MAX_NS);

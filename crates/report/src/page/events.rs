@@ -1,5 +1,4 @@
-//! Columns of what happened at a time: stretches of time such as pauses, safepoints, and threads
-//! that were late for one.
+//! Columns of what happened at a time: stretches such as pauses, safepoints, and late threads.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,8 @@ use super::calls::Calls;
 use super::columns::{Column, U8, U32, U48, U48_MAX, numbered};
 use crate::remedies::Reason;
 
-/// Safepoints, and stretches of each kind, that a page tells one by one: of more, the longest.
+/// Maximum number of safepoints, and of stretches of each kind, listed on a page. The longest are
+/// kept.
 const EVENTS_MAX: usize = 50_000;
 
 /// All columns of events.
@@ -27,7 +27,7 @@ pub(super) fn since(profile: &Profile) -> impl Fn(u64) -> u64 + use<> {
     move |time_ns: u64| time_ns.saturating_sub(start_ns).min(U48_MAX)
 }
 
-/// At most so many items, those with the greatest value, in the order in which they were.
+/// The items with the greatest values, at most `most`, in their order.
 fn greatest<T: Clone>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Vec<T> {
     if items.len() <= most {
         return items.to_vec();
@@ -42,7 +42,7 @@ fn greatest<T: Clone>(items: &[T], most: usize, value: impl Fn(&T) -> u64) -> Ve
         .collect()
 }
 
-/// What the control group and the compilers did.
+/// Columns of the control group and the compilers.
 fn runtime(profile: &Profile) -> Vec<Column> {
     let time = since(profile);
     let held = greatest(profile.throttled(), EVENTS_MAX, |t| t.throttled_ns);
@@ -79,7 +79,7 @@ fn runtime(profile: &Profile) -> Vec<Column> {
     ]
 }
 
-/// Threads that were late, as many as a page tells of.
+/// Late threads, up to the limit of a page.
 fn late_threads(profile: &Profile) -> Vec<Late> {
     greatest(profile.late(), EVENTS_MAX, |late| late.held_ns)
 }
@@ -97,7 +97,7 @@ fn distinct(reasons: &[Reason]) -> Vec<Reason> {
     distinct
 }
 
-/// What the header says of why threads were late: words, what helps, and flags for loops.
+/// Reasons of late threads for the header: words, remedies, and flags for loops.
 pub(super) fn late_reasons(profile: &Profile) -> Vec<Value> {
     distinct(&reasons(profile, &late_threads(profile)))
         .iter()
@@ -111,8 +111,8 @@ pub(super) fn late_reasons(profile: &Profile) -> Vec<Value> {
         .collect()
 }
 
-/// Stretches of all kinds, one kind after the other, by its place in [`KINDS`]. What else is known
-/// of them is one column: as many numbers for each as its kind has labels.
+/// Stretches of all kinds, one kind after another, by its place in [`KINDS`]. All labels are in one
+/// column, with as many numbers for each stretch as its kind has labels.
 fn stretches(profile: &Profile) -> Vec<Column> {
     let time = since(profile);
     let mut all: Vec<(usize, Stretch)> = Vec::new();
@@ -137,7 +137,7 @@ fn stretches(profile: &Profile) -> Vec<Column> {
     ]
 }
 
-/// What is known, as a number; of threads one more.
+/// A fact as a number; for threads the number plus 1.
 fn number(fact: Option<&Fact>) -> u64 {
     match fact {
         Some(Fact::Text(name)) => (*name).into(),
@@ -147,7 +147,7 @@ fn number(fact: Option<&Fact>) -> u64 {
     }
 }
 
-/// What the header says of the kinds: how to speak of them.
+/// Kinds of stretches for the header, with their words.
 pub(super) fn kinds() -> Vec<Value> {
     let form = |form: &Form| match form {
         Form::Text => "text",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn late_threads_say_why_and_what_helps() {
+    fn late_threads_have_reason_and_remedy() {
         let mut builder: Builder = text_art::builder("a.A.x[C2]");
         let (operation, java) = (builder.name("op"), builder.name("java"));
         let page = builder.name("page-fault");

@@ -8,7 +8,7 @@ use crate::self_check;
 
 use super::{Finding, Options, alive, allocations, events, locks, wall};
 
-/// Endpoints whose latencies are told before the columns.
+/// Maximum number of endpoints with latencies before the columns.
 const LATENCIES_MAX: usize = 12;
 
 /// The header.
@@ -35,12 +35,12 @@ pub(super) fn header(
             Unit::Nanoseconds => "ns",
             Unit::Samples => "samples",
         },
-        // What samples are of, in words.
+        // What samples measure, as text.
         "measured": profile.info().measured.name(),
         "kinds": kinds,
         "roles": roles,
         "causes": causes,
-        // Samples that say the same within so long are one; 0: none are.
+        // Equal samples within this time are one; 0: no binning.
         "binNs": less.bin_ns,
         // Of stacks that few others share some frames are left out; null: of none.
         "leftOut": less.left_out,
@@ -52,7 +52,7 @@ pub(super) fn header(
         "losses": losses(profile),
         "gaps": gaps(profile),
         "endpoints": names(profile, &endpoints(profile)),
-        // What is not known of endpoints that the program has not named; null: it has.
+        // Limits of endpoints that dwell derived; null if the program named them.
         "endpointsNote": (profile.has_derived_endpoints())
             .then(|| format!("Endpoints: {}", crate::FROM_STACKS)),
         "waits": names(profile, &waited_for(profile)),
@@ -66,7 +66,7 @@ pub(super) fn header(
         "allocated": allocations::header(profile),
         "alive": alive::header(profile),
         "locked": locks::header(profile),
-        // Why threads came late to safepoints, and what helps.
+        // Reasons of late threads at safepoints, with remedies.
         "stretches": events::kinds(),
         "lateReasons": events::late_reasons(profile),
         "selfCost": self_cost(profile),
@@ -149,7 +149,7 @@ fn info(profile: &Profile) -> Value {
         "jvmVersion": info.jvm_version,
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
-        // What to do where there is no wall time; it depends on what made the recording.
+        // Remedy for missing wall time; it depends on the recorder.
         "wallRemedy": info.remedy(Lack::Wall),
         "otherEvents": info.other_events,
     })

@@ -32,7 +32,7 @@ mod tests {
     use dwell_profile::{MonitorOwner, text_art};
 
     #[test]
-    fn who_is_not_known_has_no_number() {
+    fn unknown_owner_has_no_number() {
         let mut builder = text_art::builder("a.A.x  a.A.y");
         let class = builder.name("app.Lock");
         let known = MonitorOwner {
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(numbers("held.node"), [2, 0]);
         assert_eq!(numbers("held.owner"), [1, 0]);
         assert_eq!(numbers("held.waiter_node"), [3, 3]);
-        // A wait of 10 that stands for 20: one of two such, 20^2 / (20^2 / 2). One that stands for
-        // itself has no error: as many as its time can be divided into.
+        // A wait of 10 that stands for 20 is one of two: 20^2 / (20^2 / 2). A wait that stands for
+        // itself has no error: its number of choices is the maximum.
         assert_eq!(numbers("held.choices"), [2, 100]);
     }
 }

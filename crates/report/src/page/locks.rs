@@ -13,7 +13,7 @@ use super::requests::Requests;
 /// Of more, those that say the same are one, whenever they were within a second.
 const BIN_NS: u64 = 1_000_000_000;
 
-/// What waits say that are put together.
+/// Key under which waits are merged.
 type Key = (u64, u32, u32, Option<u32>, Option<ContextId>, bool, NameId);
 
 /// The entries of a page: waits, or some that say the same.
@@ -76,7 +76,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     ]
 }
 
-/// What the header says of them; null where waits for locks were not recorded.
+/// Header entry about them; null if waits for locks were not recorded.
 pub(super) fn header(profile: &Profile) -> Option<Value> {
     if !profile.has_locks() {
         return None;

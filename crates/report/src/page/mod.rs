@@ -38,12 +38,12 @@ const MARKER: &[u8] = b"<!--dwell:data-->";
 /// The first bytes of the data.
 const MAGIC: &[u8; 4] = b"DWP1";
 
-/// What a page says besides the profile.
+/// Content of a page in addition to the profile.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The page's title, e.g. the recording's file name.
     pub title: String,
-    /// What is to be said of the profile before all else, the gravest first.
+    /// Findings shown first, the most costly one at the top.
     pub findings: Vec<Finding>,
     /// Whether all frames are in the page, also where there are very many stacks that differ.
     pub all_frames: bool,
@@ -52,29 +52,29 @@ pub struct Options {
 /// Something that costs time, in words, and where the page shows it.
 #[derive(Clone, Debug, Default)]
 pub struct Finding {
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub what: String,
     /// How much it costs, e.g. `31 % of wall time`.
     pub share: String,
-    /// What shows it.
+    /// The main observation.
     pub evidence: String,
-    /// What to do.
+    /// The change to make.
     pub remedy: String,
     /// How sure that is, in a word.
     pub sure: String,
     /// Which time shows it: `cpu`, `wall` or `safepoints`.
     pub measure: String,
-    /// Of which causes; none: of all.
+    /// Causes; empty means all.
     pub causes: Vec<String>,
-    /// Of which endpoint; `None`: of all.
+    /// The endpoint; `None` means all.
     pub endpoint: Option<String>,
     /// Of threads with such names; `None`: of all.
     pub threads: Option<String>,
-    /// `method`, `lock` or `class`, and the name of the one that it is about.
+    /// `method`, `lock` or `class`, and the name of its subject.
     pub focus: Option<(String, String)>,
     /// The time that is lost, or, where it is not about time, its share.
     pub cost: String,
-    /// What it costs, as a part of what the most costly one does; `None`: they cannot be compared.
+    /// Cost relative to the most costly finding; `None` if they are not comparable.
     pub bar: Option<f64>,
 }
 
@@ -95,8 +95,7 @@ pub fn html(profile: &Profile, options: &Options, out: &mut impl Write) -> io::R
     )
 }
 
-/// Writes the page; what is to be said of the profile, besides what `options` say, is found beside
-/// the rest.
+/// Writes the page. A second thread finds additional findings to those in `options`.
 ///
 /// # Errors
 ///
@@ -117,7 +116,7 @@ pub fn html_with(
     )
 }
 
-/// Writes a page; `compare` is what it says of two recordings, `all_frames` as in [`Options`].
+/// Writes a page. `compare` describes two recordings, `all_frames` is as in [`Options`].
 fn write_page(
     profile: &Profile,
     title: &str,

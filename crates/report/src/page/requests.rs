@@ -1,4 +1,4 @@
-//! The requests of a page, and which of them samples were taken for and threads looked at.
+//! The requests of a page, and the requests that have samples and looks.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,11 @@ use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints, place_
 use super::entries::Entries;
 use super::events::since;
 
-/// Requests that a page tells one by one.
+/// Maximum number of requests listed on a page.
 const REQUESTS_MAX: usize = 100_000;
 
-/// At most about so many requests: the longest half of these, and of the others of each endpoint
-/// one for some that took about as long. So what can be said of how long they took stays nearly as
-/// it was.
+/// At most about `most` requests: the longest half of these. Of the others of each endpoint, one
+/// request stands for several of similar duration, so quantiles stay nearly the same.
 fn thinned(requests: &[Request], most: usize) -> Vec<Request> {
     if requests.len() <= most {
         return requests.to_vec();
@@ -41,7 +40,7 @@ fn thinned(requests: &[Request], most: usize) -> Vec<Request> {
 pub(super) struct Requests {
     /// In the order of time.
     kept: Vec<Request>,
-    /// For each context the number of its request, from 1 on; 0: none.
+    /// By context: the number of its request from 1 on, or 0 without a request.
     by_context: Vec<u64>,
     /// The number of the request with a local root.
     by_root: HashMap<u64, u64>,
@@ -80,7 +79,7 @@ impl Requests {
         number.copied().unwrap_or(0)
     }
 
-    /// For each context a number: the same where the page shows the same of two.
+    /// By context: a number that contexts share if the page shows them as one.
     pub(super) fn work(&self, profile: &Profile) -> Vec<u64> {
         let endpoints = endpoints(profile);
         let numbers = self.by_context.iter().enumerate();

@@ -1,6 +1,5 @@
-//! The spans of a page's requests: those inside of a request, of which samples were taken or
-//! threads looked at, or whose times were told. A request's own span is its first one, and has no
-//! number here.
+//! The spans of a page's requests: spans inside of a request that have samples or recorded times. A
+//! request's own span is its first one, and has no number here.
 
 use std::collections::HashMap;
 
@@ -11,16 +10,16 @@ use super::entries::Entries;
 use super::events::since;
 use super::requests::Requests;
 
-/// Spans that a page tells apart; what was done for others is told of their request alone.
+/// Maximum number of spans on a page. Work of the others counts for their request only.
 const SPANS_MAX: usize = 200_000;
 
 /// The spans that a page knows.
 pub(super) struct Spans {
     /// By number the number of the request and the span's own id.
     ids: Vec<(u64, u64)>,
-    /// Where their times were told, from when to when they lasted; 0 to 0: not told.
+    /// Recorded begin and end; 0 to 0 if they were not recorded.
     times: Vec<(u64, u64)>,
-    /// For each context the number of its span, from 1 on; 0: the request's own, or not known.
+    /// By context: the number of its span from 1 on. 0 is the request's own span, or unknown.
     by_context: Vec<u64>,
 }
 
@@ -85,8 +84,8 @@ impl Spans {
     }
 }
 
-/// From when to when spans lasted, by the number of the request and their ids. One that was told
-/// more than once, as on several threads, lasts from its first beginning to its last end.
+/// Begin and end of spans, by the number of the request and their ids. A span with several records,
+/// such as one on several threads, lasts from its first begin to its last end.
 fn told(profile: &Profile, requests: &Requests) -> HashMap<(u64, u64), (u64, u64)> {
     let since = since(profile);
     let mut told = HashMap::new();
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(columns[0], ("span.high", vec![0, 0, 3]));
         assert_eq!(columns[1], ("span.low", vec![8, 10, 9]));
         assert_eq!(columns[2], ("span.request", vec![1, 0, 0]));
-        // Told twice, told without a sample, and not told.
+        // Two records, a record without a sample, and no record.
         assert_eq!(columns[3], ("span.time", vec![1, 2, 0]));
         assert_eq!(columns[4], ("span.duration", vec![4, 3, 0]));
         assert_eq!(columns[5], ("sample.span", vec![0, 0, 3, 1, 0, 0]));

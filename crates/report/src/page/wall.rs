@@ -1,9 +1,9 @@
-//! The part of the header that tells wall time by cause, with errors.
+//! The part of the header with wall time by cause, with errors.
 
 use dwell_profile::{IDLE, Profile, WallFilter, Weight};
 use serde_json::{Value, json};
 
-/// Wall time; `None` if the recording has none.
+/// Wall time; `None` if it was not recorded.
 pub(super) fn wall(profile: &Profile) -> Option<Value> {
     if !profile.has_wall() {
         return None;
@@ -21,13 +21,13 @@ pub(super) fn wall(profile: &Profile) -> Option<Value> {
     let causes = causes.map(|(cause, weight)| part(cause, weight, &all, &busy));
     Some(json!({
         "ns": all.sum,
-        // Of it what was not idle.
+        // Without idle time.
         "busyNs": busy.sum,
         "causes": causes.collect::<Vec<_>>(),
     }))
 }
 
-/// The time of a cause, and one standard error of its share of all time and of what was not idle.
+/// Time of a cause, and one standard error of its share of all time and of the busy time.
 fn part(cause: &str, weight: &Weight, all: &Weight, busy: &Weight) -> Value {
     json!({
         "cause": cause,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_of_shares_of_the_time_that_is_not_idle() {
+    fn errors_are_those_of_shares_of_busy_time() {
         let mut builder = Builder::default();
         let thread = builder.thread("worker-1", 1, 1, false);
         for (cause, weight_ns) in [("park", 100), ("monitor", 100), ("idle-pool", 100)] {

@@ -1,6 +1,6 @@
-//! Gzip on several threads: bytes in, one gzip stream out. Pieces are compressed by themselves,
-//! each up to a whole byte, so that one after the other they are a stream as if made at once. What
-//! comes out does not depend on the number of threads.
+//! Gzip on several threads: bytes in, one gzip stream out. Each piece is compressed separately and
+//! ends at a whole byte, so that the pieces form one stream. The output does not depend on the
+//! number of threads.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,8 @@ use std::thread;
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
-/// Bytes of a piece: what a piece cannot refer to, the 32 KB before it, is little of it.
+/// Bytes of a piece. A piece cannot refer to the 32 KB before it, which is a small loss at this
+/// size.
 const PIECE_BYTES: usize = 1 << 20;
 /// Pieces that are kept until they are compressed.
 const PIECES: usize = 8;
@@ -17,7 +18,7 @@ const THREADS_MAX: usize = 4;
 /// Deflated, with no time and no name, from nowhere in particular (RFC 1952).
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// A writer that compresses what is written to it.
+/// A writer that compresses its input.
 pub(super) struct Zip<W: Write> {
     out: W,
     level: Compression,
@@ -43,7 +44,7 @@ impl<W: Write> Zip<W> {
         })
     }
 
-    /// Writes what is left; gives back where it went.
+    /// Writes the last bytes and returns the inner writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.pack(true)?;
         self.out.write_all(&self.check.sum().to_le_bytes())?;
@@ -125,7 +126,7 @@ impl<W: Write> Write for Zip<W> {
 
 fn pack(piece: &[u8], level: Compression, flush: FlushCompress) -> Packed {
     let mut zip = Compress::new(level, false);
-    // What cannot be compressed becomes longer, by a few bytes in some ten thousand.
+    // Incompressible data grows by a few bytes in ten thousand.
     let mut bytes = Vec::with_capacity(piece.len() + piece.len() / 64 + 1024);
     let status = zip.compress_vec(piece, &mut bytes, flush)?;
     let is_whole = match flush {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_comes_back_as_one_stream() {
+    fn written_pieces_are_read_back_as_one_stream() {
         for count in [
             0,
             1,
@@ -188,7 +189,7 @@ mod tests {
             let mut back = Vec::new();
             decoder.read_to_end(&mut back).unwrap();
             assert!(back == bytes, "{count}");
-            // One member: a browser refuses what follows one.
+            // One member: a browser refuses data after it.
             assert!(decoder.into_inner().is_empty(), "{count}");
         }
     }

@@ -1,23 +1,23 @@
-//! What of the sampled objects is still there: by class, and by stack, with their ages.
+//! Sampled objects that are still there: by class, and by stack, with their ages.
 
 use super::{COLUMNS, ROWS, Report};
 use crate::number::{bytes, count, duration, percent, plural, size};
 use crate::plain::shortened;
 use dwell_profile::{Alive, Weight};
 
-/// Stacks that are told.
+/// Maximum number of stacks.
 const STACKS: usize = 5;
 /// Their innermost methods.
 const FRAMES: usize = 8;
 
-/// What the columns mean.
+/// Meaning of the columns.
 const NOTES: [&str; 2] = [
-    "  thirds: of the bytes, by the third of the recording that allocated them; *: each has left",
-    "  much, so it grows; young: what no collection has looked at yet, which is not in the sums",
+    "  thirds: of the bytes, by the third of the recording that allocated them; *: each third has",
+    "  a large part, so it grows; young: not yet seen by a GC, and not in the sums",
 ];
 
 impl Report<'_> {
-    /// What is still there; nothing where that was not recorded.
+    /// Live objects, if they were recorded.
     pub(super) fn alive(&mut self) {
         let profile = self.profile;
         let Some(sampling) = profile.live_sampling().copied() else {
@@ -28,7 +28,7 @@ impl Report<'_> {
         let mut told = plural(all.objects.round() as u64, "object");
         told += &format!(", {}", plural(all.bytes.samples, "sample"));
         if sampling.interval_bytes > 0 {
-            told += &format!(", at last one for {}", bytes(sampling.interval_bytes));
+            told += &format!(", interval raised to {}", bytes(sampling.interval_bytes));
         }
         self.raw("");
         self.raw(&format!(
@@ -37,21 +37,19 @@ impl Report<'_> {
         self.raw(&format!("  {told}"));
         if all.young.samples > 0 {
             let young = size(all.young.sum);
-            self.raw(&format!(
-                "  besides, {young} that no collection has looked at yet"
-            ));
+            self.raw(&format!("  plus {young} not yet seen by a GC"));
         }
         if sampling.one_of > 1 {
             let one = count(sampling.one_of);
             self.raw(&format!(
-                "  thinned: of {one} samples one was followed, which stands for all of them"
+                "  thinned: one of {one} samples was followed and stands for all of them"
             ));
         }
         if sampling.lost > 0 {
             let lost = count(sampling.lost);
             let samples = plural(sampling.samples, "sample");
             self.raw(&format!(
-                "  lost: {lost} of {samples} for want of room; sums are so much too low"
+                "  lost: {lost} of {samples} (buffer full); sums are too low by that part"
             ));
         }
         if all.bytes.samples > 0 || all.young.samples > 0 {
@@ -136,7 +134,7 @@ mod tests {
     use dwell_profile::{Allocation, FrameKind, LiveObject, LiveSampling, text_art};
 
     #[test]
-    fn what_is_alive_is_told_by_class_and_stack() {
+    fn live_objects_are_listed_by_class_and_stack() {
         let mut builder = text_art::builder("a.A.x");
         builder.info.duration_ns = 30_000_000_000;
         let silent = crate::text(&builder.clone().finish());
@@ -170,10 +168,10 @@ mod tests {
         let text = crate::text(&builder.finish());
         for part in [
             "Alive at the end, having survived a collection: 14.0 MiB\n",
-            "  917,504 objects, 14 samples, at last one for 1024 KiB\n",
-            "besides, 1024 KiB that no collection has looked at yet",
-            "of 2 samples one was followed",
-            "lost: 1 of 30 samples for want of room",
+            "  917,504 objects, 14 samples, interval raised to 1024 KiB\n",
+            "plus 1024 KiB not yet seen by a GC",
+            "one of 2 samples was followed",
+            "lost: 1 of 30 samples (buffer full)",
             "30.0 s   36/36/29 *  a.",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");

@@ -1,4 +1,4 @@
-//! What was allocated: by class, and by the methods that did it.
+//! Allocated bytes: by class, and by the methods that allocate.
 
 use super::{COLUMNS, ROWS, Report};
 use crate::number::{bytes, count, percent, plural, size};
@@ -6,7 +6,7 @@ use crate::plain::shortened;
 use dwell_profile::{Row, Weight};
 
 impl Report<'_> {
-    /// How allocations were sampled, what of them, and by whom; nothing where they were not.
+    /// Sampling of allocations, classes and methods. Prints nothing if they were not recorded.
     pub(super) fn allocations(&mut self) {
         let profile = self.profile;
         let sampling = profile.allocation_sampling().copied().unwrap_or_default();
@@ -25,11 +25,11 @@ impl Report<'_> {
         told += &match (sampling.interval_bytes, sampling.rate) {
             (0, _) => String::new(),
             (_, 0) if sampling.has_grown() => format!(
-                ", at last one for {interval}, as more than wanted come at {}",
+                ", interval raised to {interval} (rate limit {})",
                 bytes(sampling.asked_bytes)
             ),
-            (_, 0) => format!(", one for {interval} in the mean"),
-            (_, rate) => format!(", about {rate} a second (at last one for {interval})"),
+            (_, 0) => format!(", mean interval {interval}"),
+            (_, rate) => format!(", about {rate} per second (interval {interval} at the end)"),
         };
         self.raw("");
         self.raw(&format!("Allocated: {told}"));
@@ -37,7 +37,7 @@ impl Report<'_> {
             let lost = plural(sampling.lost, "sample");
             let not = size(sampling.lost_bytes);
             self.raw(&format!(
-                "  lost: {lost} for want of room, which stood for {not}"
+                "  lost: {lost} (buffer full), which stood for {not}"
             ));
         }
         self.raw("");
@@ -63,11 +63,11 @@ impl Report<'_> {
         self.allocating(title, &rows, &all, |row| &row.total);
         rows.retain(|row| row.own.sum > 0);
         rows.sort_by(|a, b| b.own.sum.cmp(&a.own.sum).then_with(|| a.name.cmp(&b.name)));
-        let title = "Methods by bytes allocated themselves";
+        let title = "Methods by bytes allocated, self";
         self.allocating(title, &rows, &all, |row| &row.own);
     }
 
-    /// Rows with the bytes and samples of what they are sorted by.
+    /// Rows with bytes and samples, by the column that sorts them.
     fn allocating(&mut self, title: &str, rows: &[Row], all: &Weight, by: fn(&Row) -> &Weight) {
         self.raw("");
         self.raw(title);
@@ -98,7 +98,7 @@ mod tests {
     use dwell_profile::{Allocation, FrameKind, text_art};
 
     #[test]
-    fn methods_have_the_bytes_and_samples_of_what_they_are_sorted_by() {
+    fn methods_show_bytes_and_samples_of_their_sort_key() {
         let mut builder = text_art::builder("a.A.outer\na.A.inner");
         let class = builder.name("byte[]");
         let frame = builder.marker("byte[]", FrameKind::Other);
@@ -133,7 +133,7 @@ mod tests {
         };
         let with_callees = cells("Methods by bytes allocated, callees included");
         assert_eq!(with_callees, ["4,096", "bytes", "3", "a.A.outer"], "{text}");
-        let by_itself = cells("Methods by bytes allocated themselves");
+        let by_itself = cells("Methods by bytes allocated, self");
         assert_eq!(by_itself, ["1,024", "bytes", "1", "a.A.outer"], "{text}");
     }
 }

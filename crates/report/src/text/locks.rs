@@ -1,18 +1,17 @@
-//! Time in locks: by the lock's class, with who had it, and by the methods that waited.
+//! Time in locks: by the lock's class, with holders, and by the methods that waited.
 
 use super::{COLUMNS, ROWS, Report};
 use crate::number::{count, duration, percent, plural};
 use crate::plain::shortened;
 use dwell_profile::{LockClass, MonitorSums, OwnerRow, Weight};
 
-/// Classes of which it is told who had the lock.
+/// Maximum number of classes with owners.
 const TOLD: usize = 5;
 /// Names in such a line.
 const NAMES: usize = 3;
 
 impl Report<'_> {
-    /// How waits were chosen, which locks they were for, and by whom; nothing where none were
-    /// recorded.
+    /// Sampling of waits, locks and methods. Prints nothing if no waits were recorded.
     pub(super) fn locks(&mut self) {
         let profile = self.profile;
         if !profile.has_locks() {
@@ -32,16 +31,14 @@ impl Report<'_> {
             self.raw("  monitors: only waits that lasted longer than the recorder's threshold");
         }
         if !profile.has_wall() {
-            self.raw(
-                "  locks of java.util.concurrent: not looked at; record with -e cpu,wall,lock",
-            );
+            self.raw("  locks of java.util.concurrent: not recorded; record with -e cpu,wall,lock");
         }
         if classes.is_empty() {
             return;
         }
         self.lock_table(&classes, &all);
         self.raw("");
-        self.raw("Who had these locks, and who waited");
+        self.raw("Holders and waiters of these locks");
         for class in classes.iter().take(TOLD) {
             self.lock(class);
         }
@@ -89,18 +86,18 @@ impl Report<'_> {
         }
         self.more(classes.len(), ROWS);
         if classes.iter().any(|class| class.is_looks) {
-            self.raw("  without a number of waits: known from looks of the wall clock");
+            self.raw("  without a number of waits: from wall-clock samples");
         }
     }
 
-    /// All waits for monitors, and what those that were chosen say of them.
+    /// All waits for monitors, and the estimate from the recorded ones.
     fn monitors(&mut self, sums: &MonitorSums) {
         let mut chosen = Weight::default();
         for wait in self.profile.monitor_waits() {
             chosen += &wait.weight();
         }
         self.raw(&format!(
-            "  monitors: {} of {} in all, exactly; {} recorded, which stand for {} (+- {})",
+            "  monitors: {} of {} in all, exact; {} recorded, which stand for {} (+- {})",
             plural(sums.waits, "wait"),
             duration(sums.blocked_ns),
             plural(chosen.samples, "wait"),
@@ -108,25 +105,25 @@ impl Report<'_> {
             duration(chosen.standard_error().round() as u64),
         ));
         self.raw(&format!(
-            "  recorded are all that last {} or longer, shorter ones by chance",
+            "  waits of at least {} are all recorded, shorter ones by chance",
             duration(sums.interval_ns)
         ));
         if sums.has_grown() {
             self.raw(&format!(
-                "  (at last; from {} on more than wanted come)",
+                "  (threshold at the end; raised from {} by the rate limit)",
                 duration(sums.asked_ns)
             ));
         }
         if sums.lost > 0 {
             self.raw(&format!(
-                "  lost: {} for want of room, which stood for {}",
+                "  lost: {} (buffer full), which stood for {}",
                 plural(sums.lost, "wait"),
                 duration(sums.lost_ns)
             ));
         }
         if sums.untold > 0 {
             self.raw(&format!(
-                "  {} more could not be timed: too many virtual threads wait at once",
+                "  {} more could not be timed: too many virtual threads waited at once",
                 plural(sums.untold, "wait")
             ));
         }
@@ -146,9 +143,7 @@ impl Report<'_> {
             }
         }
         self.raw("");
-        self.raw(
-            "Owners of monitors by the time that others waited: where they were when that began",
-        );
+        self.raw("Activity of monitor holders when a wait began, by the time of the waits");
         self.raw(
             "     share     +-      blocked   samples  class of the lock: methods, innermost first",
         );
@@ -163,15 +158,15 @@ impl Report<'_> {
             );
             let mut text = format!("{}: {}", row.class, row.methods.join(" < "));
             if let Some(waiter) = &row.waiter {
-                text += &format!("; waited for in {waiter}");
+                text += &format!("; waited in {waiter}");
             }
             let text = shortened(&text, COLUMNS.saturating_sub(head.len()));
             self.raw(&format!("{head}{text}"));
         }
         self.more(rows.len(), ROWS);
         self.raw(&format!(
-            "  known from {} that asked, which stand for {}; of {} ({}) it is not known",
-            plural(all.samples, "wait"),
+            "  from {}, which stand for {}; holder unknown for {} ({})",
+            plural(all.samples, "sampled wait"),
             duration(all.sum),
             duration(unknown.sum),
             percent(unknown.share(&all)),
@@ -183,9 +178,9 @@ impl Report<'_> {
         let all = class.blocked.sum;
         let owners_at: u64 = class.owners_at.iter().map(|(_, ns)| ns).sum();
         for (label, names, of) in [
-            ("had by", &class.owners, all),
-            ("which was in", &class.owners_at, owners_at),
-            ("waited for in", &class.waiters, all),
+            ("held by", &class.owners, all),
+            ("holder in", &class.owners_at, owners_at),
+            ("waited in", &class.waiters, all),
         ] {
             let told: Vec<String> = names
                 .iter()

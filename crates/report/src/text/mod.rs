@@ -22,7 +22,7 @@ use crate::plain::{padded, shortened};
 
 /// The widest line.
 const COLUMNS: usize = 100;
-/// Options that are told at most.
+/// Maximum number of options.
 const OPTIONS_MAX: usize = 40;
 /// Width of the labels of the head.
 const LABEL: usize = 11;
@@ -33,14 +33,14 @@ const THREAD_ROWS: usize = 10;
 /// Causes named in one line.
 const CAUSES: usize = 4;
 
-/// What the text tells besides.
+/// Optional parts of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
     /// Idle time is in the tables, too, and not in a line of its own alone.
     pub idle: bool,
 }
 
-/// What was recorded, what it is worth, and where the time went.
+/// Content and quality of the recording, and where the time went.
 pub fn text(profile: &Profile) -> String {
     text_with(profile, TextOptions::default())
 }
@@ -66,21 +66,21 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
         report.methods();
         report.threads();
         let note =
-            "+-: one standard error of the share, from the samples' number and weights alone.";
+            "+-: one standard error of the share, from the number and weights of samples alone.";
         report.raw("");
         report.raw(note);
     }
     report.text
 }
 
-/// The requests by endpoint, and what their time was for; empty if there were none.
+/// The requests by endpoint, with their time by cause; empty without requests.
 pub fn requests_text(profile: &Profile) -> String {
     let mut report = Report::new(profile);
     report.requests();
     report.text
 }
 
-/// Safepoints by operation, and who was late for them.
+/// Safepoints by operation, and late threads.
 pub fn safepoints_text(profile: &Profile) -> String {
     let mut report = Report::new(profile);
     report.origin();
@@ -160,7 +160,7 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// What the rules find.
+    /// Findings of the rules.
     fn reasons(&mut self) {
         if self.total.samples == 0 && !self.profile.has_wall() {
             return;
@@ -170,7 +170,7 @@ impl<'p> Report<'p> {
         let told = crate::explanation::in_short(&explanation);
         if !told.is_empty() {
             self.raw("");
-            self.raw("Findings (dwell explain tells more)");
+            self.raw("Findings (details: dwell explain)");
             self.text.push_str(&told);
         }
     }
@@ -234,7 +234,7 @@ impl<'p> Report<'p> {
         has_objects || profile.has_locks() || !profile.info().held_events.is_empty()
     }
 
-    /// What another recorder's file holds besides.
+    /// Other events in a file of another recorder.
     fn held(&mut self) {
         if !self.profile.info().profiler_version.is_empty() {
             return;
@@ -277,7 +277,7 @@ impl<'p> Report<'p> {
                 .map(|gap| gap.duration_ns)
                 .fold(0, u64::saturating_add);
             let text = format!(
-                "{}, {} in all, the longest {}: {}",
+                "{}, {} in all, longest {}: {}",
                 plural(gaps.len() as u64, "gap"),
                 duration(sum),
                 duration(longest.duration_ns),
@@ -353,7 +353,7 @@ impl<'p> Report<'p> {
         self.table("Methods by total time", &by_total, |row| &row.total);
     }
 
-    /// Rows with the samples of what they are sorted by.
+    /// Rows with samples, by the column that sorts them.
     fn table(&mut self, title: &str, rows: &[&Row], by: fn(&Row) -> &Weight) {
         self.raw("");
         self.raw(title);
@@ -458,7 +458,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A profile that has something of all that can be told.
+    /// A profile with something in every part of the text.
     pub(crate) fn full() -> Builder {
         let mut builder = text_art::builder(
             "thread:  main       main      gc
@@ -522,7 +522,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn says_what_was_recorded_and_what_it_is_worth() {
+    fn text_has_content_and_quality_of_the_recording() {
         let text = text(&full().finish());
         for line in [
             "process    pid 4711  com.example.Main --port 1",
@@ -533,10 +533,10 @@ pub(crate) mod tests {
             "failed     30.0 % of the stacks, no_table 30.0 %",
             "lost       3 samples (30.0 ms): ring full",
             "options    dwell 0.1.0",
-            "gaps       1 gap, 5.00 ms in all, the longest 5.00 ms: paused",
+            "gaps       1 gap, 5.00 ms in all, longest 5.00 ms: paused",
             "pauses     3 GC pauses, 15.0 ms in all (0.1 % of the time), median 4.00 ms, \
              longest 9.00 ms",
-            "CPU limit  1.50 processors; used up in 31 of 300 periods, threads held back for \
+            "CPU limit  1.50 processors; used up in 31 of 300 periods, threads throttled for \
              1.20 s",
             "machine    of 4 processors, others used 0.2, the hypervisor had 0.1, 2.4 were idle",
             "warning    the last chunk is torn",
@@ -558,7 +558,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn options_are_all_told() {
+    fn all_options_are_printed() {
         let mut builder = full();
         let path = format!("/srv/{}/app.jfr", "long/".repeat(40));
         let all =
@@ -584,7 +584,7 @@ pub(crate) mod tests {
             file.is_some_and(|it| it.ends_with("/app.jfr,")),
             "{lines:#?}"
         );
-        // A file of somebody's may have any number of them.
+        // A foreign file may have any number of them.
         let mut builder = full();
         builder.info.options = "a=1,".repeat(1000);
         assert!(
@@ -596,9 +596,9 @@ pub(crate) mod tests {
         );
     }
 
-    /// How many samples a method has by itself is another number than with what it calls.
+    /// A method's own samples differ from those with its callees.
     #[test]
-    fn tables_have_the_samples_of_what_they_are_sorted_by() {
+    fn tables_show_samples_of_their_sort_key() {
         let text = text(&full().finish());
         let table = |title: &str| -> Vec<Vec<String>> {
             let lines = text.lines().skip_while(|line| *line != title).skip(2);

@@ -1,5 +1,5 @@
-//! The part of the text that tells requests: how many of each endpoint, how long they took, and
-//! what their threads did meanwhile.
+//! The part of the text about requests: number and latency of each endpoint, and the activity of
+//! their threads.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::plain::shortened;
 
 /// Rows of the table of endpoints.
 const ENDPOINT_ROWS: usize = 15;
-/// Endpoints whose time is told by cause.
+/// Maximum number of endpoints with time by cause.
 const ENDPOINTS_TOLD: usize = 10;
 const NONE: &str = "(no endpoint)";
 
@@ -26,7 +26,7 @@ impl Report<'_> {
         if !rows.is_empty() {
             self.raw("");
             self.raw("Requests by endpoint");
-            self.raw("  requests  a second       p50       p95       p99   longest  endpoint");
+            self.raw("  requests     per s       p50       p95       p99   longest  endpoint");
             for (endpoint, latencies) in rows.iter().take(ENDPOINT_ROWS) {
                 let at = |percent| duration(latencies.percentile_ns(percent));
                 let rate = a_second(latencies.requests, profile.info().duration_ns);
@@ -80,7 +80,7 @@ impl Report<'_> {
         self.more(rows.len(), ENDPOINT_ROWS);
     }
 
-    /// For the endpoints with most wall time, all causes of it.
+    /// All causes of wall time, for the endpoints with the most wall time.
     fn time_of_endpoints(&mut self) {
         let profile = self.profile;
         let filter = WallFilter::default();
@@ -116,7 +116,7 @@ impl Report<'_> {
         }
     }
 
-    /// Where most of the time of one cause went, on what, and who had that.
+    /// Place with the most time of one cause, its object and the holder.
     fn most(&self, split: &Split) -> String {
         let profile = self.profile;
         let mut places: BTreeMap<String, u64> = BTreeMap::new();
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_latencies_and_what_the_time_of_an_endpoint_was_for() {
+    fn text_has_latencies_and_causes_of_an_endpoint() {
         let mut builder = Builder::default();
         builder.info.duration_ns = 10_000_000_000;
         let worker = builder.thread("worker-1", 1, 1, false);

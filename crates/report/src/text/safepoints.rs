@@ -1,5 +1,4 @@
-//! Safepoints: how often, for what, how long it took to reach them, who was late, and what to do
-//! about that.
+//! Safepoints: number, operations, time to reach them, late threads and remedies.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +14,12 @@ const OPERATION_ROWS: usize = 15;
 const LATE_ROWS: usize = 15;
 /// Endpoints, and groups of threads, that paid.
 const PAYER_ROWS: usize = 10;
-/// Loops for which flags are told.
+/// Maximum number of loops with flags.
 const LOOPS: usize = 3;
 /// An operation is worth advice if it takes such a part of the time.
 const LONG_PART: f64 = 0.01;
 
-/// A safepoint in one line: when, how long, how long until it was reached, for what, and for whom
-/// others waited.
+/// A safepoint in one line: time, duration, time to reach it, operation and last thread.
 #[must_use]
 pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
     let since_ns = stop.time_ns.saturating_sub(profile.info().start_ns);
@@ -38,7 +36,7 @@ pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
     );
     let late = profile.late().iter();
     let late = late.filter(|late| late.time_ns == stop.time_ns);
-    // Who came last: all others have waited for it, whoever was late before.
+    // The last thread: all others have waited for it, whichever was late before.
     if let Some(late) = late.max_by_key(|late| (late.is_last, late.held_ns)) {
         let place = late.node.and_then(|node| profile.place(node));
         let place = place.unwrap_or_else(|| "[no Java frame]".to_owned());
@@ -52,14 +50,14 @@ pub fn safepoint_line(profile: &Profile, stop: &Safepoint) -> String {
 fn quantiles(mut times: Vec<u64>) -> [u64; 3] {
     times.sort_unstable();
     let at = |share: f64| {
-        // The least that so many are not above.
+        // The smallest value with this share of values at or below it.
         let rank = (times.len() as f64 * share).ceil() as usize;
         times.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     };
     [at(0.5), at(0.99), at(1.0)]
 }
 
-/// A limit that somebody has set: `1 ms`.
+/// A limit set by a user: `1 ms`.
 fn milliseconds(ns: u64) -> String {
     match ns % 1_000_000 {
         0 => format!("{} ms", ns / 1_000_000),
@@ -89,7 +87,7 @@ impl Report<'_> {
             false => String::new(),
         };
         let text = format!(
-            "{}, {}{share}, of it {} to reach them, {} at most",
+            "{}, {}{share}, of it {} to reach them, max {}",
             count(number),
             duration(all),
             duration(reaching),
@@ -113,14 +111,12 @@ impl Report<'_> {
         self.advice(stops);
     }
 
-    /// Why there may be none, and what to do where that helps.
+    /// Reason for missing safepoints, and the remedy.
     fn no_safepoints(&mut self) {
         let info = self.profile.info();
         if info.recorder() != Recorder::Jdk {
-            self.raw(
-                "This recording has no safepoints: there were none, or what recorded does not",
-            );
-            self.raw("  look for any (dwell without an agent, other profilers).");
+            self.raw("This recording has no safepoints: there were none, or the recorder does not");
+            self.raw("  record any (dwell without an agent, other profilers).");
             return;
         }
         let remedy = info.remedy(Lack::Safepoints);
@@ -140,7 +136,7 @@ impl Report<'_> {
         rows.sort_by_key(|(_, paid)| std::cmp::Reverse(paid.stopped_ns));
         self.raw("");
         self.raw("Requests affected (upper bound)");
-        self.raw("     stopped   of them  of their time      most  endpoint");
+        self.raw("     stopped   of them  of their time       max  endpoint");
         for (endpoint, paid) in rows.iter().take(PAYER_ROWS) {
             let share = paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64;
             let text = format!(
@@ -155,7 +151,7 @@ impl Report<'_> {
         }
     }
 
-    /// Threads that stood at safepoints, or waited for what they asked for there, by their looks.
+    /// Threads stopped at safepoints, or waiting for an operation there, by their looks.
     fn paying_threads(&mut self) {
         let mut groups: BTreeMap<String, (Weight, Weight)> = BTreeMap::new();
         for wall in self.profile.wall(&WallFilter::default()) {
@@ -207,9 +203,9 @@ impl Report<'_> {
         rows.sort_by_key(|(_, stops)| std::cmp::Reverse(sum(stops)));
         let duration_ns = self.profile.info().duration_ns;
         self.raw("");
-        self.raw("Safepoints by operation (time to reach them; time at them)");
+        self.raw("Safepoints by operation (time to safepoint; time in safepoint)");
         self.raw(
-            "    count  /s    reach p50      p99      max    at p50      p99      max  operation",
+            "    count  /s    reach p50      p99      max    in p50      p99      max  operation",
         );
         for (name, stops) in rows.iter().take(OPERATION_ROWS) {
             let number: u64 = stops.iter().map(|stop| stop.count).sum();
@@ -241,7 +237,7 @@ impl Report<'_> {
         };
         self.raw("");
         self.raw(&format!(
-            "Read one by one from the JVM's own notes: {}; from its counters only: {}.",
+            "Individually recorded: {}; only counted: {}.",
             count(sum(true)),
             count(sum(false))
         ));
@@ -271,7 +267,7 @@ impl Report<'_> {
         let told: u64 = rows.iter().map(|(_, (held_ns, ..))| held_ns).sum();
         self.raw("");
         self.raw(&format!(
-            "Who was late: {} of the {} that took {} or more to reach",
+            "Late threads: {} of the {} that took {} or more to reach",
             percent(told as f64 / all.max(1) as f64),
             duration(all),
             milliseconds(late_ns)
@@ -314,7 +310,8 @@ impl Report<'_> {
         if processors > 0 && running > processors {
             self.paragraph(&format!(
                 "Up to {} threads ran when they were asked to stop, and there are {processors} \
-                 processors: all but those had to wait for one before they could come to a poll.",
+                 processors: the others had to wait for a processor before they could reach a \
+                 poll.",
                 count(running)
             ));
         }
@@ -336,7 +333,7 @@ impl Report<'_> {
         }
     }
 
-    /// What is done at safepoints, where that takes much of the time.
+    /// Long operations at safepoints, if they take much of the time.
     fn advice(&mut self, stops: &[Safepoint]) {
         let mut kinds: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for stop in stops {
@@ -353,7 +350,7 @@ impl Report<'_> {
             };
             if std::mem::take(&mut is_first) {
                 self.raw("");
-                self.raw("What takes long at safepoints");
+                self.raw("Long operations at safepoints");
             }
             let threads = count(threads);
             self.paragraph(&format!("{name}, with up to {threads} threads: {text}"));
@@ -386,7 +383,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn safepoints_are_told_by_operation_with_who_was_late() {
+    fn safepoints_are_listed_by_operation_with_late_threads() {
         let mut builder = full();
         let (gc, java) = (builder.name("G1CollectFull"), builder.name("java"));
         let node = builder.finish().samples()[1].node;
@@ -421,7 +418,7 @@ mod tests {
         let profile = builder.finish();
         let head = text(&profile);
         let line = "safepoints 12, 65.1 ms (0.2 % of the time), of it 41.1 ms to reach them, \
-                    40.0 ms at most";
+                    max 40.0 ms";
         assert!(head.lines().any(|it| it == line), "{head}");
         let line = safepoint_line(&profile, &profile.safepoints()[0]);
         let expected = "42.0 ms,   40.0 ms to reach  G1CollectFull: main in a.A.x (no poll)";
@@ -437,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_safepoint_names_who_came_last_and_not_who_held_longest() {
+    fn safepoint_line_names_the_last_thread() {
         let mut builder = full();
         let operation = builder.name("G1CollectFull");
         let state = builder.name("java");
@@ -478,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_told_and_what_takes_long_at_safepoints() {
+    fn crowds_and_long_operations_are_reported() {
         let mut builder = full();
         let (dump, cleanup) = (builder.name("ThreadDump"), builder.name("Cleanup"));
         let stop = |operation, running, threads| Safepoint {
@@ -518,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_stood_are_told_by_their_group() {
+    fn stopped_threads_are_listed_by_group() {
         let mut builder = full();
         let operation = builder.name("ThreadDump");
         builder.safepoints = vec![Safepoint {

@@ -20,8 +20,8 @@ impl Report<'_> {
             return;
         };
         self.raw("");
-        self.raw("Self-check: wall time seen, as a part of the latencies of the same requests");
-        self.raw("          seen   latencies  endpoint");
+        self.raw("Self-check: sampled wall time as a part of the latencies of the same requests");
+        self.raw("       sampled   latencies  endpoint");
         let rows = check.endpoints.iter().take(ENDPOINT_ROWS);
         for endpoint in rows {
             self.compared(&endpoint.accounted, endpoint.name());
@@ -32,8 +32,8 @@ impl Report<'_> {
         }
         if let Some(ledger) = &check.threads {
             let told = format!(
-                "threads: wall time seen is {:.2} of the life of a thread, the median of {}; the \
-                 farthest from 1 is {} ({})",
+                "threads: sampled wall time is {:.2} of the life of a thread, the median of {}; \
+                 the farthest from 1 is {} ({})",
                 ledger.median,
                 ledger.threads,
                 ledger.worst.accounted.shown(),
@@ -66,14 +66,14 @@ mod tests {
     use crate::self_check::made_up::{MS, builder};
 
     #[test]
-    fn ratios_stand_with_marks_and_what_to_do() {
+    fn ratios_have_marks_and_remedies() {
         let text = crate::text(&builder(&[("GET /a", 980), ("GET /b", 440)]).finish());
         for line in [
             "  0.98 +- 0.02     1.00 s  GET /a",
             "  0.44 +- 0.02!    1.00 s  GET /b",
             "  0.71 +- 0.01!    2.00 s  all endpoints",
-            "! wall time seen for GET /b is 0.44 +- 0.02 of its latencies: too few samples; record \
-             with",
+            "! sampled wall time for GET /b is 0.44 +- 0.02 of its latencies: too few samples; \
+             record with",
             "  --wall-budget 5%",
         ] {
             assert!(
@@ -81,7 +81,7 @@ mod tests {
                 "no line {line:?} in\n{text}"
             );
         }
-        assert_eq!(text.matches("! wall time").count(), 1, "{text}");
+        assert_eq!(text.matches("! sampled wall time").count(), 1, "{text}");
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(all), "{text}");
         assert!(
-            words.contains("warning: wall time seen for GET /b is 0.44"),
+            words.contains("warning: sampled wall time for GET /b is 0.44"),
             "{text}"
         );
         let json = crate::explanation_json(&explanation, None);
@@ -128,7 +128,7 @@ mod tests {
         let endpoint = Some("*/a".to_owned());
         let explanation = dwell_explain::explain(&profile, &dwell_explain::Options { endpoint });
         let text = crate::explanation_text(&explanation);
-        let line = "self-check: wall time seen is 0.98 +- 0.02 of the latencies of GET /a";
+        let line = "self-check: sampled wall time is 0.98 +- 0.02 of the latencies of GET /a";
         assert!(text.lines().any(|it| it == line), "{text}");
         assert!(!text.contains("warning"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! What held the whole process up: pauses, the limit of its control group, and others on the same
+//! Stops of the whole process: pauses, the limit of its control group, and other load on its
 //! processors.
 
 use super::Report;
@@ -6,7 +6,7 @@ use crate::number::{count, duration, percent, plural};
 use dwell_profile::StretchSum;
 
 impl Report<'_> {
-    /// One line each, where there is something to tell.
+    /// One line for each kind of stop that occurred.
     pub(super) fn stops(&mut self) {
         self.safepoint_line();
         self.stretches();
@@ -45,7 +45,7 @@ impl Report<'_> {
             return;
         };
         let text = format!(
-            "{:.2} processors; used up in {} of {}, threads held back for {}",
+            "{:.2} processors; used up in {} of {}, threads throttled for {}",
             limit.quota_ns as f64 / 1e9,
             count(limit.throttled),
             plural(limit.periods, "period"),

@@ -1,5 +1,5 @@
-//! The part of the text that tells wall time: by cause, by group of threads, and where most was
-//! waited.
+//! The part of the text about wall time: by cause, by thread group, and the places with the longest
+//! waits.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Report<'_> {
         self.raw("");
         self.raw(&format!("Wall time of {threads} by cause{without}"));
         if !by_cause.is_empty() {
-            self.raw("     share     +-         time      looks  cause");
+            self.raw("     share     +-         time    samples  cause");
         }
         for (cause, weight) in &by_cause {
             let head = row_head(weight, &all);
@@ -79,14 +79,14 @@ impl Report<'_> {
         };
         self.groups(
             by_endpoint,
-            "     share     +-         time      looks  endpoint: causes",
+            "     share     +-         time    samples  endpoint: causes",
             &all,
             // The title has the mark: a name has little room.
             |wall| Some(profile.endpoint(wall.context?)?.replace(DERIVED_MARK, "")),
         );
         self.groups(
-            "Wall time by group of threads (digits of names as *)",
-            "     share     +-         time      looks  threads: causes",
+            "Wall time by thread group (digits of names as *)",
+            "     share     +-         time    samples  threads: causes",
             &all,
             |wall| Some(group_of(profile.thread_name(wall.thread))),
         );
@@ -139,7 +139,7 @@ impl Report<'_> {
         self.more(rows.len(), GROUP_ROWS);
     }
 
-    /// Where threads waited most, for what, and who had it.
+    /// Places with the longest waits, their objects and the holders.
     fn places(&mut self, filter: &WallFilter, all: &Weight) {
         let profile = self.profile;
         let mut names: BTreeMap<NodeId, String> = BTreeMap::new();
@@ -178,8 +178,8 @@ impl Report<'_> {
         let mut rows: Vec<_> = sums.into_iter().collect();
         rows.sort_by_key(|(_, (weight, _))| std::cmp::Reverse(weight.sum));
         self.raw("");
-        self.raw("Where threads waited most (the program's innermost method)");
-        self.raw("     share     +-         time      looks  cause: method, on what");
+        self.raw("Where threads waited most (innermost application frame)");
+        self.raw("     share     +-         time    samples  cause: method, on what");
         for ((cause, method, detail), (weight, owners)) in rows.iter().take(PLACE_ROWS) {
             let head = row_head(weight, all);
             let room = COLUMNS - head.len();
@@ -204,10 +204,10 @@ fn told<'p>(
     (profile.wall(filter)).filter(move |wall| idle || wall.cause != IDLE)
 }
 
-/// What was waited for at a place, and how much of it for which owner.
+/// Waits at a place: the sum, and its parts by owner.
 type Waits = (Weight, BTreeMap<String, u64>);
 
-/// What is waited for in one line; where there is no room, without packages.
+/// The wait in one line; without packages if there is no room for them.
 fn waits_for(cause: &str, method: &str, detail: &str, room: usize) -> String {
     let told = |method: &str, detail: &str| match detail {
         "" => format!("{cause}: {method}"),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_causes_groups_places_and_owners() {
+    fn text_has_causes_groups_places_and_owners() {
         let mut builder = dwell_profile::Builder::default();
         let worker = builder.thread("worker-1", 1, 1, false);
         let other = builder.thread("worker-2", 2, 2, false);

@@ -1,4 +1,5 @@
-//! What differs between processors: assembly, registers, system calls. Nothing else may know one.
+//! The differences between processors: assembly, registers, system calls. All other modules are
+//! independent of the processor.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -1,11 +1,11 @@
 //! x86-64: the loads that may fault, raw system calls, the interrupted registers.
 //!
-//! Must not call anything: all of it runs inside signal handlers.
+//! Must not call anything: everything here runs inside signal handlers.
 
 use core::arch::{asm, global_asm};
 
-// `rep movsb` is one instruction with one pc, and on a fault rcx holds what is left to copy.
-// The landings are where the fault handler lets the interrupted code go on.
+// `rep movsb` is one instruction with one pc, and on a fault rcx holds the number of bytes left.
+// The landings are where the fault handler continues the interrupted code.
 global_asm!(
     ".pushsection .text.dwell_load,\"ax\",@progbits",
     ".p2align 4",
@@ -53,9 +53,10 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".size dwell_copy, . - dwell_copy",
-    // The bytes debuggers and unwinders know as the end of a signal frame; the rule says where in
-    // the `ucontext` at rsp the kernel left the register of each DWARF number. A handler returns to
-    // the first byte, and unwinders look a return address up one byte before it: hence the `nop`.
+    // The bytes that debuggers and unwinders recognise as the end of a signal frame. The rule says
+    // where in the `ucontext` at rsp the kernel saved the register of each DWARF number. A handler
+    // returns to the first byte, and unwinders look up a return address one byte earlier. That is
+    // why a `nop` precedes it.
     ".macro dwell_saved_at register, offset",
     ".cfi_escape 0x10, \\register, 3, 0x77, (\\offset % 128) + 128, \\offset / 128",
     ".endm",
@@ -113,9 +114,9 @@ unsafe extern "C" {
 pub unsafe fn load_u64(addr: u64) -> Option<u64> {
     let (value, ok): (u64, u64);
     // SAFETY: the function reads 8 bytes at rdi into rax, says in rdx whether it could, and touches
-    // nothing else but flags and the word of stack that the call itself uses; a fault goes on at
-    // its landing, as the caller promises. A direct call, so that the graph of what handlers reach
-    // can be followed.
+    // no other state except flags and the word of stack that the call itself uses; a fault goes on
+    // at its landing, as the caller promises. A direct call, so that the graph of what handlers
+    // reach can be followed.
     unsafe {
         asm!(
             "call {load}",
@@ -128,7 +129,7 @@ pub unsafe fn load_u64(addr: u64) -> Option<u64> {
     (ok != 0).then_some(value)
 }
 
-/// Where a fault at `pc` may go on, if `pc` is one of the three loads of this file.
+/// Where code with a fault at `pc` may continue, if `pc` is one of the three loads of this file.
 #[inline]
 pub fn landing_for(pc: u64) -> Option<u64> {
     let loads = [
@@ -202,7 +203,7 @@ impl Registers {
         }
     }
 
-    /// Those of which only these are known.
+    /// A register set of which only these are known.
     #[inline]
     pub fn at(pc: u64, sp: u64, fp: u64) -> Self {
         Self {
@@ -237,7 +238,7 @@ pub fn interrupted_pc(context: &libc::ucontext_t) -> u64 {
         .unwrap_or(0) as u64
 }
 
-/// Lets the interrupted code go on at `pc`.
+/// Continues the interrupted code at `pc`.
 #[inline]
 pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
     if let Some(slot) = context.uc_mcontext.gregs.get_mut(libc::REG_RIP as usize) {
@@ -249,8 +250,8 @@ pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
 pub const RED_ZONE_BYTES: u64 = 128;
 
 /// The thread pointer. glibc and musl put the thread's control block at the top of the stacks they
-/// make, so it bounds the stack of a thread nobody told us the bounds of. 0 if there is none (yet):
-/// a thread made by a system call has whatever thread pointer that call was given.
+/// make. So it bounds the stack of a thread whose bounds are not registered. 0 if the thread has
+/// no thread pointer (yet): a thread made by a system call has the one that call was given.
 ///
 /// # Safety
 /// The fault handler must be installed.
@@ -259,8 +260,8 @@ pub unsafe fn thread_pointer() -> u64 {
     let value: u64;
     // SAFETY: the function reads the word at fs:0, which the x86-64 TLS ABI says is the thread
     // pointer itself, into rax; where that word cannot be read it goes on at the landing of
-    // `load_u64`, as the caller promises, which zeroes rax and rdx. It touches nothing else but
-    // flags and the word of stack that the call itself uses.
+    // `load_u64`, as the caller promises, which zeroes rax and rdx. It touches no other state
+    // except flags and the word of stack that the call itself uses.
     unsafe {
         asm!(
             "call {load}",
@@ -272,7 +273,7 @@ pub unsafe fn thread_pointer() -> u64 {
     value
 }
 
-/// Whether [`tls_base`] may be called: the kernel says so from Linux 5.9 on, in a bit of
+/// Whether [`tls_base`] may be called: from Linux 5.9 on the kernel reports that in a bit of
 /// `AT_HWCAP2`.
 pub fn may_read_tls_base() -> bool {
     const FSGSBASE: libc::c_ulong = 1 << 1;
@@ -295,7 +296,7 @@ pub unsafe fn tls_base() -> u64 {
 /// One system call with up to six arguments; negative results are `-errno`. Does not touch `errno`.
 ///
 /// # Safety
-/// The arguments must be what the call asks for; memory it writes must be owned by the caller.
+/// The arguments must be valid for the call; memory that it writes must be owned by the caller.
 #[inline]
 pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = args;
@@ -314,8 +315,8 @@ pub unsafe fn syscall(number: i64, args: [usize; 6]) -> isize {
     result
 }
 
-/// Has the processor fetch the cache line at `address`, which will be read soon. Any address will
-/// do: a prefetch does not fault (Intel SDM, volume 2, PREFETCHh).
+/// Prefetches the cache line at `address`, which will be read soon. Any address is allowed: a
+/// prefetch does not fault (Intel SDM, volume 2, PREFETCHh).
 #[inline]
 pub fn fetch_ahead(address: usize) {
     // SAFETY: reads and writes nothing that the program can see.

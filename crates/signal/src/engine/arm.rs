@@ -1,6 +1,7 @@
-//! Arming, disarming and ending the wake-ups of one thread, whatever makes them.
+//! Arming, disarming and ending the wake-ups of one thread, for any source of signals.
 //!
-//! All of it works on a locked record. `rearm` runs in the handler; the rest on ordinary threads.
+//! All functions work on a locked record. `rearm` runs in the handler, the others on ordinary
+//! threads.
 
 use crate::config::EngineKind;
 use crate::counters::Cause;
@@ -15,30 +16,30 @@ use crate::slots::Reason;
 use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
-/// Who sent a signal.
+/// The sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// The thread's perf event or timer.
     Clock,
-    /// The thread's perf event, which has sent all it may and is disabled.
+    /// The thread's perf event, which has sent as many signals as it may and is disabled.
     SilencedEvent,
     /// The agent itself, on the thread.
     Agent,
 }
 
-/// Where a thread was when its signals were stopped.
+/// A thread's state when its signals were stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// Its CPU time, in ns: its samples and what it owes stand for what it used up to there. None
-    /// if it was not sampled, or its clock could not be read any more.
+    /// The thread's CPU time, in ns, that its samples and its debt cover. None if it was not
+    /// sampled, or its clock could not be read any more.
     pub sampled_to_ns: Option<u64>,
-    /// What its next sample would have stood for, in ns.
+    /// The weight that its next sample would have had, in ns.
     pub owed_ns: u64,
 }
 
 impl Engine {
-    /// In the handler: lets the thread's next signal come when `due` says, `now_ns` being used. A
-    /// perf event that runs free goes off by itself while it is in step.
+    /// In the handler: schedules the thread's next signal at `due`, given `now_ns` of used CPU
+    /// time. A free-running perf event overflows without being set again while it is in step.
     #[inline]
     pub(crate) fn go_on(&self, guard: &mut Guard<'_>, now_ns: u64, due: &Due, sender: Sender) {
         let record = guard.record();
@@ -48,7 +49,7 @@ impl Engine {
             return;
         }
         if sender == Sender::Agent {
-            return; // the event is on its way to the next point as before
+            return; // the event still leads to the next point
         }
         let silenced = sender == Sender::SilencedEvent;
         inner.credit = if silenced {
@@ -70,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Sets the period and lets the event send more signals, where that is needed.
+    /// Sets the period and lets the event send more signals, if necessary.
     #[inline]
     fn advance(&self, inner: &mut Inner, fd: i32, standing: &Standing) -> Result<(), Errno> {
         if let Some(period_ns) = period::to_set(standing) {
@@ -89,7 +90,7 @@ impl Engine {
         self.kind == EngineKind::Perf { kernel: true }
     }
 
-    /// Lets the thread's next signal come at `at_ns` of its CPU time, `now_ns` being used.
+    /// Schedules the thread's next signal at `at_ns` of its CPU time, given `now_ns` of used time.
     #[inline]
     pub(crate) fn rearm(&self, guard: &mut Guard<'_>, now_ns: u64, at_ns: u64) {
         let record = guard.record();
@@ -116,10 +117,11 @@ impl Engine {
         }
     }
 
-    /// Unlocks a record on an ordinary thread and makes up for a signal that came meanwhile.
+    /// Unlocks a record on an ordinary thread and makes up for a signal that was missed while the
+    /// record was locked.
     ///
-    /// That has to be done under the lock again, and the new signal must not come before it is
-    /// released, or the game begins anew: hence the gap, and that it grows.
+    /// The lock has to be taken again for that, and the new signal must not arrive before it is
+    /// released, or it would be missed again. A gap that grows with each attempt prevents that.
     pub(crate) fn unlock(&self, guard: Guard<'_>) {
         const GAPS_NS: [u64; 4] = [100_000, 400_000, 1_600_000, 6_400_000];
         let record = guard.record();
@@ -128,7 +130,7 @@ impl Engine {
             if !record.missed.swap(false, Ordering::SeqCst) {
                 return;
             }
-            // Who asks does so once.
+            // A request is answered once.
             let asked = record.missed_reason.swap(0, Ordering::Relaxed);
             if asked != 0 && self.is_running() {
                 let reason = Reason::from_bits(asked);
@@ -144,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Lets the next signal come after `gap_ns` more of the thread's CPU time.
+    /// Schedules the next signal after `gap_ns` more of the thread's CPU time.
     pub(crate) fn rearm_after(&self, guard: &mut Guard<'_>, gap_ns: u64) {
         match sys::cpu_ns_of(guard.record().tid()) {
             Ok(now_ns) => self.rearm(guard, now_ns, now_ns.saturating_add(gap_ns)),
@@ -152,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Begins the thread's plan and arms its first signal, if that has not happened yet.
+    /// Begins the thread's plan and arms its first signal, unless that was done before.
     pub(crate) fn arm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.arm_locked(&mut guard);
@@ -167,7 +169,8 @@ impl Engine {
         self.arm_from(guard, None)
     }
 
-    /// The same for a thread of which samples, and what it carries, tell to this CPU time of it.
+    /// Like `arm`, for a thread whose samples and carried weight cover its CPU time up to this
+    /// value.
     pub(super) fn arm_from(
         &self,
         guard: &mut Guard<'_>,
@@ -192,8 +195,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins a plan for what signals the thread, whose samples stand for its time to `origin_ns`,
-    /// and lets the first signal come. `salt`: another number for each plan of a recording.
+    /// Begins a plan for the source of the thread's signals and schedules the first signal. The
+    /// thread's samples cover its time to `origin_ns`. `salt` is a different number for each plan
+    /// of a recording.
     pub(super) fn begin_plan(
         &self,
         guard: &mut Guard<'_>,
@@ -213,7 +217,7 @@ impl Engine {
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
             KERNEL => unsignalled::plan(origin_ns),
-            // A CPU timer is set for a moment each time, at no price: it comes with a tick.
+            // A CPU timer is set to an absolute time each time, at no cost: it fires with a tick.
             _ => Plan::new(seed, interval_ns, origin_ns),
         };
         guard.inner().plan = plan;
@@ -280,7 +284,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stops the thread's signals; what makes them stays.
+    /// Stops the thread's signals; their source stays.
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
@@ -296,12 +300,12 @@ impl Engine {
                 record.engine.store(NO_ENGINE, Ordering::Relaxed);
                 Self::delete_timer(record);
             }
-            // Fails only if the timer is gone, and then it is disarmed.
+            // Fails only if the timer is deleted, and then it is disarmed.
             TIMER => drop(sys::timer_set(record.timer_id.load(Ordering::Relaxed), 0)),
             KERNEL => {
                 let told_to_ns = unsignalled::close(self, &guard);
                 let owed_ns = record.carried_ns.load(Ordering::Relaxed);
-                // Of one that is gone it is told as time that nobody sampled.
+                // For a thread that has exited, it is reported as time without samples.
                 if stop.sampled_to_ns.is_some() {
                     stop.sampled_to_ns = told_to_ns.or(stop.sampled_to_ns);
                     stop.owed_ns = stop.owed_ns.saturating_add(owed_ns);
@@ -309,7 +313,7 @@ impl Engine {
             }
             _ => {}
         }
-        // So it is with what one carries that could not be armed again.
+        // The same holds for weight that is carried by a thread that could not be armed again.
         if record.is_live() {
             record.carried.store(0, Ordering::Relaxed);
             record.carried_ns.store(0, Ordering::Relaxed);
@@ -331,7 +335,7 @@ impl Engine {
         }
     }
 
-    /// Gives back what makes the thread's signals. Signals on their way find nobody.
+    /// Releases the thread's source of signals. Signals on their way are ignored as stale.
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
@@ -346,7 +350,7 @@ impl Engine {
     pub(super) fn close_perf(&self, record: &ThreadRecord) {
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
-            self.fds.clear(fd); // before the number can belong to somebody else
+            self.fds.clear(fd); // before the number can have another owner
             sys::close(fd);
         }
     }

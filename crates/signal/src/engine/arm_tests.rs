@@ -1,4 +1,4 @@
-//! The period that a record notes is the one that the kernel has, whoever set it.
+//! The period in the record always equals the kernel's, regardless of which code set it.
 
 use crate::engine::Engine;
 use crate::engine::perf_permitted;
@@ -47,7 +47,7 @@ fn who_is_asked_while_others_have_its_record_answers_later(
 #[test]
 fn a_period_set_outside_of_the_handler_is_noted() {
     if perf_permitted().is_err() {
-        return; // only perf events go off by themselves
+        return; // only perf events are free-running
     }
     let config = Config {
         engine: EngineKind::Perf { kernel: false },
@@ -69,7 +69,7 @@ fn a_period_set_outside_of_the_handler_is_noted() {
         engine.unlock(guard);
         in_step
     };
-    // It goes off once in a window by itself.
+    // It overflows once per window without being set again.
     burn_until(in_step);
     for gap_ns in [3 * INTERVAL_NS, INTERVAL_NS / 2] {
         let mut guard = record.lock().unwrap();
@@ -77,7 +77,7 @@ fn a_period_set_outside_of_the_handler_is_noted() {
         let noted_ns = guard.inner().period_ns;
         engine.unlock(guard);
         assert_eq!(noted_ns, gap_ns);
-        // So the handler knows that it has to be set again.
+        // So the handler knows that the event has to be set again.
         burn_until(in_step);
     }
     who_is_asked_while_others_have_its_record_answers_later(engine, record);

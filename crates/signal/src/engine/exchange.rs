@@ -1,10 +1,10 @@
-//! From a perf event to a timer, and back, while a thread is sampled.
+//! Moves a thread from a perf event to a timer, and back, while it is sampled.
 //!
 //! The kernel takes a thread's events off the processor and puts them back at each switch between
 //! threads, and sets the machine's timer for them: some microseconds in a virtual machine. A timer
-//! on the thread's CPU clock costs nothing there, as it is looked at in the kernel's tick only
-//! (`run_posix_cpu_timers` of kernel/time/posix-cpu-timers.c); but such samples have no kernel
-//! frames. Which threads shall have what is not decided here. Nothing here runs in a handler.
+//! on the thread's CPU clock costs nothing there, as it is checked only in the kernel's tick
+//! (`run_posix_cpu_timers` of kernel/time/posix-cpu-timers.c). But such samples have no kernel
+//! frames. Callers decide which threads get a timer. Nothing here runs in a handler.
 
 use crate::config::EngineKind;
 use crate::counters::Cause;
@@ -15,18 +15,20 @@ use crate::sys::{self, Errno};
 use core::sync::atomic::Ordering;
 
 impl Engine {
-    /// Whether a timer signals this thread for its perf event. (Not: because none could be had.)
+    /// Whether a timer signals this thread in place of its perf event. (Not: because it could get
+    /// no event.)
     #[must_use]
     pub fn has_timer(&self, record: &ThreadRecord) -> bool {
         record.exchange.is_by_timer.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread a timer for its perf event, or for that of its ring. Its windows go on:
-    /// what its last sample stood for ends where that of the next begins. Whether it has one now;
-    /// not, where it had no perf event, is not sampled, or somebody else just works on its record.
+    /// Gives the thread a timer instead of its perf event or its ring's event. Its windows
+    /// continue: the next sample's time begins where that of the last one ends. Returns whether
+    /// the thread has a timer now. It gets none if it had no perf event, is not sampled, or its
+    /// record is locked.
     ///
     /// # Errors
-    /// The kernel's, if it refuses a timer: the thread keeps its event, and has no ring any more.
+    /// The kernel's error, if it refuses a timer: the thread keeps its event, but loses its ring.
     pub fn take_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let needs_event = record.exchange.needs_event.load(Ordering::Relaxed);
         if needs_event || record.unreachable().is_some() {
@@ -48,14 +50,15 @@ impl Engine {
             Ok(())
         });
         if had_ring && result.is_err() {
-            // Else it would have the ring again, and lose it again.
+            // Otherwise it would get the ring again, and lose it again.
             self.must_signal(record);
         }
         result
     }
 
-    /// Gives the thread a timer for its perf event, as [`Engine::take_event`] does, which it keeps
-    /// also when it is seldom switched: all threads together are switched too often for events.
+    /// Gives the thread a timer for its perf event, like [`Engine::take_event`]. It keeps the
+    /// timer even if it is seldom switched: all threads together are switched too often for
+    /// events.
     ///
     /// # Errors
     /// As [`Engine::take_event`].
@@ -65,7 +68,7 @@ impl Engine {
         Ok(is_taken)
     }
 
-    /// Gives a thread its event back that had to keep its timer.
+    /// Gives its event back to a thread that had to keep its timer.
     ///
     /// # Errors
     /// As [`Engine::give_event`].
@@ -80,11 +83,11 @@ impl Engine {
         record.exchange.is_held.load(Ordering::Relaxed)
     }
 
-    /// Gives the thread its perf event back for its timer, as [`Engine::take_event`] does the
-    /// reverse; with a ring, if it had one.
+    /// Gives the thread its perf event back in place of its timer, with a ring if it had one: the
+    /// reverse of [`Engine::take_event`].
     ///
     /// # Errors
-    /// The kernel's, if it refuses an event: the thread keeps its timer.
+    /// The kernel's error, if it refuses an event: the thread keeps its timer.
     pub fn give_event(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let EngineKind::Perf { kernel } = self.kind else {
             return Ok(false);
@@ -104,10 +107,15 @@ impl Engine {
         })
     }
 
-    /// Of a thread that is looked after once in a second or more, and has used so much since: it
-    /// has its event back when it has hardly run for some looks in a row. (Not at once: who works
-    /// in bursts would have the timer in between them.) Whether it has it now.
-    pub(super) fn mind_rest(&'static self, record: &'static ThreadRecord, used_ns: u64) -> bool {
+    /// Checks a thread with a timer once a second or less often; it has used `used_ns` since the
+    /// last check. The thread gets its event back after it has hardly run for several checks in a
+    /// row. A single check is not enough: a bursty thread would have the timer between its bursts.
+    /// Returns whether the thread has its event now.
+    pub(super) fn check_idle_timer(
+        &'static self,
+        record: &'static ThreadRecord,
+        used_ns: u64,
+    ) -> bool {
         const REST_NS: u64 = 1_000_000;
         const RESTS: u32 = 8;
         let rests = &record.exchange.rests;
@@ -122,10 +130,10 @@ impl Engine {
         before.saturating_add(1) >= RESTS && self.give_event(record) == Ok(true)
     }
 
-    /// Of a thread that has used far more than it should have without a signal: if that was to come
-    /// from a timer the thread never runs when the kernel ticks, and has its event back for good.
-    /// Whether it has it now.
-    pub(super) fn mind_silence(&'static self, record: &'static ThreadRecord) -> bool {
+    /// Handles a thread that has used far more CPU time than it should have without a signal. If
+    /// the signal was to come from a timer, the thread never runs when the kernel ticks. It then
+    /// gets its event back permanently. Returns whether it has the event now.
+    pub(super) fn check_silent_timer(&'static self, record: &'static ThreadRecord) -> bool {
         if !self.has_timer(record) || self.give_event(record) != Ok(true) {
             return false;
         }
@@ -154,12 +162,12 @@ impl Engine {
         result.map(|()| is_meant)
     }
 
-    /// A plan for what signals the thread now, from where its last one has taken it.
+    /// Sets a plan for the thread's new source of signals, from where the last one has left off.
     fn go_on_elsewhere(&self, guard: &mut Guard<'_>) {
         let taken_ns = guard.inner().plan.taken_to_ns();
         match sys::cpu_ns_of(guard.record().tid()) {
             Ok(now_ns) => self.begin_plan(guard, (taken_ns, taken_ns), now_ns),
-            // It has just ended. Who buries it finds what it has owed.
+            // It has just ended. Retiring the thread finds its debt.
             Err(_) => self.counters.add(Cause::RearmFailed, 1),
         }
     }

@@ -1,7 +1,7 @@
-//! The engine: one per process, made once, never freed. Its handlers stay installed for ever,
-//! because a signal that is still on its way must never meet the default action.
+//! The engine: one per process, made once, never freed. Its handlers stay installed for ever.
+//! Otherwise a signal that is still on its way could meet the default action.
 //!
-//! Order of things for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
+//! Order of calls for an agent: [`init`](crate::init), [`Engine::register`] for each thread,
 //! `start`; then periodically `drain`, `reap`, `tend`; `sample_here` and `end` when a thread ends;
 //! `stop`. Knows no handler: these are installed where the engine is made.
 
@@ -43,9 +43,9 @@ pub struct Engine {
     pub(crate) signal: i32,
     pub(crate) kind: EngineKind,
     pub(crate) live: Live,
-    /// The process's first thread. Not asked for in handlers: that is a system call.
+    /// The process's first thread. Not read in handlers: that is a system call.
     pub(crate) main_tid: i32,
-    /// Whether threads can be told apart without asking the kernel.
+    /// Whether handlers can identify threads without asking the kernel.
     pub(crate) reads_tls_base: bool,
     /// Room that a handler needs on an alternate stack, in bytes.
     pub(crate) room_bytes: u64,
@@ -61,10 +61,10 @@ pub struct Engine {
     pub(crate) claim: AtomicPtr<()>,
     pub(crate) vantage: AtomicU32,
     rings: Rings,
-    /// Control pages mapped by themselves, without a ring.
+    /// Control pages that are mapped without a ring.
     pages: AtomicU32,
     pub(crate) behind: AtomicBool,
-    /// Room for frames that a walk in a slot may use.
+    /// Room for frames that a walk may use in a slot.
     pub(crate) frames_max: AtomicU32,
     pub(crate) pause: Pause,
     pub(crate) running: AtomicBool,
@@ -77,7 +77,7 @@ pub struct Engine {
     ended: AtomicU64,
 }
 
-/// The handlers' way to the engine; null until [`init`](crate::init) has succeeded.
+/// The handlers' pointer to the engine; null until [`init`](crate::init) has succeeded.
 pub(crate) static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Engine {
@@ -142,37 +142,36 @@ impl Engine {
         self.live
     }
 
-    /// Which words of the runtime's memory the handler reads.
+    /// The words of the runtime's memory that the handler reads.
     #[must_use]
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// Sets what the handler calls for a snapshot of a thread that is asked where it is because
-    /// others wait for what it has ([`Reason::Owner`]): it finds the request, if the thread still
-    /// has that ([`Capture::set_request`](crate::Capture::set_request)). The rules for [`Extra`]
-    /// apply.
+    /// Sets the handler's function for a thread whose stack is requested because others wait for
+    /// its object ([`Reason::Owner`]). It finds the request, if the thread still owns the object
+    /// ([`Capture::set_request`](crate::Capture::set_request)). The rules for [`Extra`] apply.
     pub fn set_claim(&self, claim: Extra) {
         self.claim.store(claim as *mut (), Ordering::Release);
     }
 
-    /// Sets what else the handler calls for each snapshot; see [`Extra`].
+    /// Sets the handler's further function for each snapshot; see [`Extra`].
     pub fn set_extra(&self, extra: Extra) {
         self.extra.store(extra as *mut (), Ordering::Release);
     }
 
-    /// Sets what finds out what a thread works for, called after [`Extra`]; it must not copy
+    /// Sets the function that finds a thread's context, called after [`Extra`]; it must not copy
     /// chunks.
     pub fn set_context(&self, hook: Extra) {
         self.context.store(hook as *mut (), Ordering::Release);
     }
 
-    /// Sets what walks stacks before a slot is published; see [`WalkHook`].
+    /// Sets the function that walks stacks before a slot is published; see [`WalkHook`].
     pub fn set_walk(&self, walk: WalkHook) {
         self.walk.store(walk as *mut (), Ordering::Release);
     }
 
-    /// From where stacks are walked, and how many frames deep. Between two recordings only.
+    /// Where stacks are walked, and how many frames deep. Between two recordings only.
     pub fn set_vantage(&self, vantage: Vantage, depth: u32) {
         self.frames_max
             .store(depth.saturating_add(1), Ordering::Relaxed);
@@ -186,14 +185,14 @@ impl Engine {
         Vantage::from_bits(self.vantage.load(Ordering::Relaxed))
     }
 
-    /// Says whether copies are walked so late that the code in them is gone by then: with
-    /// [`Vantage::Snapshot`] samples are walked where they are taken until this is called again.
+    /// Sets whether copies are walked so late that their code may have been freed. If so, samples
+    /// with [`Vantage::Snapshot`] are walked in the handler until this is called again.
     pub fn set_behind(&self, behind: bool) {
         self.behind.store(behind, Ordering::Relaxed);
     }
 
-    /// Begins sampling every `interval_ns` of CPU time, on all threads registered and to come.
-    /// Returns how many threads could not be armed; they are counted by cause.
+    /// Begins sampling every `interval_ns` of CPU time, on all present and future threads. Returns
+    /// how many threads could not be armed; they are counted by cause.
     pub fn start(&'static self, interval_ns: u64) -> usize {
         self.interval_ns
             .store(interval_ns.max(1), Ordering::Relaxed);
@@ -204,27 +203,27 @@ impl Engine {
             .count()
     }
 
-    /// Ends sampling and waits until no handler is at work; false if one still was after seconds.
+    /// Ends sampling and waits until no handler is active; false if one still was after seconds.
     pub fn stop(&'static self) -> bool {
         self.stop_showing(|_, _| {})
     }
 
-    /// Like `stop`; shows each thread that owes CPU time, and how much, in ns: its points have
-    /// passed, and the signal was to come (a timer's comes with the kernel's next tick only), or
-    /// they found no free slot before the thread ended.
-    pub fn stop_showing(&'static self, mut owing: impl FnMut(&ThreadRecord, u64)) -> bool {
+    /// Like `stop`; shows each thread that has a debt of CPU time, in ns. Either its points have
+    /// passed but the signal had not arrived (a timer's comes only with the kernel's next tick),
+    /// or the points found no free slot before the thread ended.
+    pub fn stop_showing(&'static self, mut show_debt: impl FnMut(&ThreadRecord, u64)) -> bool {
         let quiet = self.stop_threads(|record, stop| {
             if stop.owed_ns > 0 {
-                owing(record, stop.owed_ns);
+                show_debt(record, stop.owed_ns);
             }
         });
         self.await_handlers() && quiet
     }
 
-    /// Stops the signals of all threads and shows where each was, and those that ended owing CPU
-    /// time; handlers may be at work for a while ([`Engine::await_handlers`]). Threads are stopped
-    /// one after the other, and on a busy machine many ms may lie between the first and the last.
-    /// False if the signals of one could not be stopped.
+    /// Stops the signals of all threads and shows where each was, including ended threads with a
+    /// debt of CPU time. Handlers may still run for a while ([`Engine::await_handlers`]). Threads
+    /// are stopped one after the other. On a busy machine many ms may lie between the first and
+    /// the last. Returns false if the signals of a thread could not be stopped.
     pub fn stop_threads(&'static self, mut show: impl FnMut(&ThreadRecord, Stop)) -> bool {
         self.running.store(false, Ordering::SeqCst);
         let mut quiet = true;
@@ -250,7 +249,7 @@ impl Engine {
         quiet
     }
 
-    /// Waits until no handler is at work; false if one still was after seconds.
+    /// Waits until no handler is active; false if one still was after seconds.
     pub fn await_handlers(&'static self) -> bool {
         const YIELDS_MAX: u32 = 1 << 22;
         for _ in 0..YIELDS_MAX {
@@ -278,15 +277,15 @@ impl Engine {
     ) -> Result<&'static ThreadRecord, Errno> {
         let record = self.slab.begin(registration)?;
         if self.is_running() {
-            // A failure is counted there, and the record stays good for wall-clock use.
+            // A failure is counted there, and the record stays usable for wall-clock samples.
             let _ = self.arm(record);
         }
         Ok(record)
     }
 
-    /// Takes what the calling thread owes so far, as a snapshot of itself, if anything is due.
-    /// Returns up to which of its CPU time, in ns, its samples now stand for what it has used;
-    /// `None` if it is not sampled (nothing could be had that signals it, say).
+    /// Takes the calling thread's debt so far as a snapshot of itself, if a point is due. Returns
+    /// the CPU time, in ns, that its samples now cover. `None` if it is not sampled, for example
+    /// because it could not get a timer or an event.
     pub fn sample_here(&self, record: &ThreadRecord, reason: Reason) -> Option<u64> {
         let armed = record.armed.load(Ordering::Relaxed);
         if !armed || !self.is_running() || record.tid() != sys::gettid() {
@@ -304,8 +303,8 @@ impl Engine {
         Some(record.counted_ns.load(Ordering::Relaxed))
     }
 
-    /// Asks a thread that runs where it is: a snapshot with `reason` follows, with the weight that
-    /// the thread owes, or none. Whether the signal could be sent.
+    /// Asks a running thread for its stack. A snapshot with `reason` follows, with the weight that
+    /// the thread has in debt, possibly none. Returns whether the signal could be sent.
     pub fn ask(&self, record: &ThreadRecord, reason: Reason) -> bool {
         if !record.is_live() || !self.is_running() {
             return false;
@@ -314,8 +313,8 @@ impl Engine {
         sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
     }
 
-    /// The thread ends (or shall not be sampled any more): gives back its timer. The record itself
-    /// stays until `reap`, with what its samples would have stood for that found no free slot:
+    /// The thread ends (or is not to be sampled any more): gives back its timer. The record itself
+    /// stays until `reap`, with the weight of its samples that found no free slot:
     /// [`ThreadRecord::take_carried_ns`]. Call `sample_here` before, on the thread itself. False if
     /// the record had ended already or could not be locked.
     pub fn end(&self, record: &'static ThreadRecord) -> bool {
@@ -343,8 +342,8 @@ impl Engine {
         self.pool.drain(visit)
     }
 
-    /// As `drain`, until `visit` says false: then the next call goes on from there. Returns whether
-    /// all that had been published was shown.
+    /// Like `drain`, until `visit` returns false; the next call continues from there. Returns
+    /// whether all published slots were shown.
     pub fn drain_while(&'static self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> bool {
         if self.pool.has_rest() {
             self.pool.drain_while(&mut visit);
@@ -353,7 +352,7 @@ impl Engine {
             }
         }
         self.pump();
-        // What has been published since is not in the rest.
+        // Slots published since then are not in the remainder.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let gives_rings = self.rings.bytes() != 0;
         self.pool.drain_while(|slot| {
@@ -366,10 +365,10 @@ impl Engine {
         !self.pool.has_rest()
     }
 
-    /// Recycles the records of ended threads, showing each before; to be called by the draining
-    /// thread. What a record still carries after that is counted as lost. A record is kept until a
-    /// drain that began after its end is over, so snapshots never name a recycled one. Returns how
-    /// many were recycled.
+    /// Recycles the records of ended threads, showing each before. Only the draining thread may
+    /// call it. Weight that a record still carries afterwards is counted as lost. A record is kept
+    /// until a drain that began after its end is over, so a snapshot never names a recycled
+    /// record. Returns how many were recycled.
     pub fn reap(&'static self, mut last_sight: impl FnMut(&ThreadRecord)) -> usize {
         // A drain that is not over may still show slots of any record.
         if self.ended.load(Ordering::Relaxed) == 0 || self.pool.has_rest() {
@@ -393,14 +392,14 @@ impl Engine {
         count
     }
 
-    /// All live records. A record may end while it is looked at.
+    /// All live records. A record may end while it is read.
     pub fn live_records(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
         self.slab
             .iter()
             .filter(|record| record.state.load(Ordering::Acquire) == LIVE)
     }
 
-    /// The record at this place, whoever has it now.
+    /// The record at this place, regardless of its present thread.
     #[must_use]
     pub fn record(&'static self, index: u32) -> Option<&'static ThreadRecord> {
         self.slab.get(index)
@@ -415,7 +414,8 @@ impl Engine {
             .filter(|record| record.generation() == header.record_generation)
     }
 
-    /// One counter now: what handlers write is left in their processors' caches as far as can be.
+    /// One counter now. Values that handlers write stay in their processors' caches as far as
+    /// possible.
     #[must_use]
     pub fn count(&self, cause: Cause) -> u64 {
         self.counters.get(cause)
@@ -427,17 +427,17 @@ impl Engine {
         self.counters.snapshot()
     }
 
-    /// Looks after the threads, about once a second: arms again those that have used far more CPU
-    /// time than they should have without a signal (it was lost to a full queue, say), tries again
-    /// those that could not be armed, and ends the records of threads that are gone without a word.
+    /// Checks the threads, about once a second. Arms again those that have used far more CPU time
+    /// than they should have without a signal (it was lost to a full queue, say). Tries again
+    /// those that could not be armed, and ends the records of threads that exited without notice.
     pub fn tend(&'static self) {
         if self.is_running() {
             self.live_records().for_each(|record| self.tend_one(record));
         }
     }
 
-    /// The same for `most` threads whose records are at `from` or after it, and for those that have
-    /// a timer for their event. Returns where to go on; 0: that was all.
+    /// The same for `most` threads whose records are at `from` or after it, and for threads that
+    /// have a timer for their event. Returns the place to continue from; 0 after the last record.
     pub fn tend_some(&'static self, from: u32, most: usize) -> u32 {
         if !self.is_running() {
             return 0;
@@ -461,8 +461,9 @@ impl Engine {
     fn tend_one(&'static self, record: &'static ThreadRecord) {
         const TRIES_MAX: u32 = 16;
         const SOON_NS: u64 = 100_000;
-        // Who had not run between the two times before, and has been given no processor since, has
-        // not run, sent no signal and not ended: thousands rest, and a system call for each costs.
+        // A thread that had not run between the two previous checks, and has had no turn on a
+        // processor since, has not run, sent a signal or ended. Thousands of threads are idle, and
+        // a system call for each costs time.
         let turns = self.turns(record).map_or(NO_TURNS, |turns| turns.word());
         if turns != NO_TURNS && record.tended_turns.load(Ordering::Relaxed) == turns {
             return;
@@ -473,11 +474,11 @@ impl Engine {
             }
             return;
         };
-        // Its turns were read while it did not run if it has not since the time before. One that
-        // runs just now can end without another turn.
+        // Its turns were read while it did not run, if it has not run since the last check. A
+        // thread that is running just now can end without another turn.
         let before_ns = record.tended_ns.swap(cpu_ns, Ordering::Relaxed);
         let has_run = before_ns != cpu_ns;
-        if self.mind_rest(record, cpu_ns.saturating_sub(before_ns)) {
+        if self.check_idle_timer(record, cpu_ns.saturating_sub(before_ns)) {
             return;
         }
         let known = if has_run { NO_TURNS } else { turns };
@@ -487,8 +488,8 @@ impl Engine {
             record.silent_tends.store(0, Ordering::Relaxed);
             return;
         }
-        // A timer may be late by some ticks; a thread that blocks the signal never answers, and is
-        // not asked for ever.
+        // A timer may be late by some ticks. A thread that blocks the signal never answers, and is
+        // not asked again and again.
         const LATE_NS: u64 = 50_000_000;
         let armed = record.armed.load(Ordering::Relaxed);
         let due_ns = record.next_due_ns.load(Ordering::Relaxed);
@@ -500,10 +501,10 @@ impl Engine {
         }
         if !armed {
             let _ = self.arm(record); // counted there
-        } else if self.mind_silence(record) {
+        } else if self.check_silent_timer(record) {
             self.counters.add(Cause::Silent, 1);
         } else if let Some(mut guard) = record.try_lock() {
-            // Sampling may have ended meanwhile, and disarmed it.
+            // Sampling may have ended in between and disarmed the thread.
             if !record.armed.load(Ordering::Relaxed) {
                 return;
             }

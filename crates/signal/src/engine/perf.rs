@@ -16,21 +16,21 @@ use perf_event_open_sys::bindings::{
 pub const RING_BYTES: usize = 2 * RING_PAGE;
 pub const RING_PAGE: usize = 4096;
 
-/// The shortest gap of events that leave out the kernel. Their timer goes off there, too, and is
-/// then set again without having counted: a thread must get out of the kernel in less.
+/// The shortest gap of events that leave out the kernel. Their timer fires there, too, and is then
+/// set again without having counted: a thread must leave the kernel in less time.
 const USER_GAP_MIN_NS: u64 = 100_000;
 
-/// What `perf_event_open` allows.
+/// The events that `perf_event_open` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfLevel {
-    /// Whether samples may lie in the kernel and have kernel call chains.
+    /// Whether samples may be in the kernel and have kernel call chains.
     pub kernel: bool,
 }
 
-/// Whether perf events may be used, found out by opening one.
+/// Whether perf events may be used, tested by opening one.
 ///
 /// # Errors
-/// The kernel's error for the humblest event there is: user mode of the calling thread.
+/// The kernel's error for the least privileged event: user mode of the calling thread.
 pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     let me = sys::gettid();
     let try_open = |kernel| match open_event(me, kernel) {
@@ -38,16 +38,16 @@ pub fn perf_permitted() -> Result<PerfLevel, Errno> {
             sys::close(fd);
             Ok(PerfLevel { kernel })
         }
-        // The kernel asks for permission first; there may be descriptors to spare later.
+        // The kernel checks permission first. There may be free descriptors later.
         Err(Errno(libc::EMFILE)) => Ok(PerfLevel { kernel }),
         Err(error) => Err(error),
     };
     try_open(true).or_else(|_| try_open(false))
 }
 
-/// Whether an event that disables itself can hang the machine: so it was found in Linux 6.16 and
-/// 6.17 (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as
-/// `uname -r` tells it.
+/// Whether an event that disables itself can hang the machine: seen in Linux 6.16 and 6.17
+/// (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as in
+/// `uname -r`.
 #[must_use]
 pub fn perf_hangs(release: &str) -> bool {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
@@ -84,7 +84,7 @@ struct Owner {
     id: i32,
 }
 
-/// F_SETSIG and F_SETOWN_EX, which the libc crate does not know for all targets.
+/// F_SETSIG and F_SETOWN_EX, which the libc crate does not define for all targets.
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 const F_OWNER_TID: i32 = 0;
@@ -107,8 +107,8 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
     Ok(fd)
 }
 
-/// Lets the event go off after `gap_ns` more of the thread's time on a processor, and again after
-/// as much, as long as it is refreshed. Returns the period it has now.
+/// Lets the event overflow after `gap_ns` more of the thread's time on a processor, and again
+/// after as much, as long as it is refreshed. Returns its present period.
 #[inline]
 pub fn set_period(fd: i32, gap_ns: u64, kernel: bool) -> Result<u64, Errno> {
     let least_ns = if kernel { GAP_MIN_NS } else { USER_GAP_MIN_NS };
@@ -126,7 +126,7 @@ pub fn refresh(fd: i32, signals: u32) -> Result<(), Errno> {
 
 /// Disables the event.
 pub fn disarm(fd: i32) {
-    // Fails only for a descriptor that somebody else has closed; then there is nothing to disable.
+    // Fails only for a descriptor that other code has closed; then the event is gone, too.
     let _ = sys::ioctl_value(fd, u64::from(bindings::DISABLE), 0);
 }
 

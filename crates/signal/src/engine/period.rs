@@ -1,17 +1,17 @@
-//! What to do with a perf event that goes off by itself, so that it goes off at the next point.
+//! Adjusts a free-running perf event so that it overflows at the next point.
 //!
 //! Such an event counts its period again and again, as long as it may send signals. Setting a
-//! period restarts the event's timer, which is dear, and dearer while the event is enabled: then
-//! the timer that runs is taken out first. So an event gets no more signals to send than the block
-//! has points, and has disabled itself when its period is to change. A place further on is reached
-//! in two steps: a period that leads there, then the windows' length.
+//! period restarts the event's timer, which is expensive. It is more expensive while the event is
+//! enabled, as the running timer is removed first. So an event gets no more signals to send than
+//! the block has points, and has disabled itself when its period is to change. A place further on
+//! is reached in two steps: a period that leads there, then the windows' length.
 //!
 //! Pure arithmetic.
 
 use crate::plan::EARLY_PART;
 
 /// Signals that an event may send before one of them is answered. A thread that blocks the signal
-/// has so many pending at most, and the event is disabled.
+/// has no more than this many pending. Then the event is disabled.
 pub const CREDIT: u32 = 4;
 
 /// Where an event stands in its handler.
@@ -25,13 +25,14 @@ pub struct Standing {
     pub gap_ns: u64,
     /// Whether the next point is in the same block as the last one.
     pub steady: bool,
-    /// Whether the event went off when it was to, so that it may go on from there.
+    /// Whether the event overflowed on time, so that it may continue from there.
     pub on_time: bool,
-    /// Whether it has sent all it may, and is disabled: then it needs a period in any case.
+    /// Whether it has sent as many signals as it may, and is disabled: then it needs a period in
+    /// any case.
     pub silenced: bool,
 }
 
-/// The period to give the kernel; `None` if it has the right one.
+/// The period to give the kernel; `None` if it is right already.
 #[inline]
 #[must_use]
 pub const fn to_set(standing: &Standing) -> Option<u64> {
@@ -47,8 +48,8 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
     if steady && period_ns == width_ns && (on_time || !silenced) {
         return if silenced { Some(width_ns) } else { None };
     }
-    // Half a window late is no harm: which place it is does not depend on the program. Early is,
-    // as the point would not be due; and a thread that is spared must not be woken early.
+    // Half a window late does no harm: the place does not depend on the program. Early does, as
+    // the point would not be due. Also, a thread that is spared must not be woken early.
     let early_ns = if steady { width_ns / EARLY_PART } else { 0 };
     if gap_ns >= width_ns / 2 && gap_ns <= width_ns.saturating_add(early_ns) {
         return Some(width_ns);
@@ -56,8 +57,8 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
     Some(gap_ns)
 }
 
-/// How many more signals to let an event send that may send `credit` more, where the block has
-/// `left` points to come; `in_step`: each of them will have a signal.
+/// How many more signals to let an event send that may send `credit` more, if the block has `left`
+/// more points. `in_step`: each of them will have a signal.
 #[inline]
 #[must_use]
 pub const fn to_grant(credit: u32, left: u64, in_step: bool) -> u32 {

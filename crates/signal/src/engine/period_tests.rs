@@ -1,4 +1,4 @@
-//! A free-running timer played through: which signals set a period, and where samples lie.
+//! A simulated free-running timer: which signals set a period, and where samples lie.
 
 use super::*;
 use crate::plan::{Plan, longest_ns};
@@ -6,15 +6,15 @@ use std::vec::Vec;
 
 const MS: u64 = 1_000_000;
 
-/// An event as the kernel has it: it goes off a period after it last went off or was set, until it
-/// has sent all it may.
+/// An event as the kernel has it: it overflows a period after it last overflowed or was set, until
+/// it has sent as many signals as it may.
 struct Event {
     period_ns: u64,
     next_ns: u64,
     credit: u32,
 }
 
-/// What a run of signals came to.
+/// The result of a run of signals.
 #[derive(Default)]
 struct Run {
     /// CPU time and weight of each sample.
@@ -26,8 +26,9 @@ struct Run {
     granted: u64,
 }
 
-/// Plays the handler for `length_ns` of CPU time; each signal is handled `late_ns(n)` after the
-/// event went off, and the thread's clock loses `lost_ns` against the timer in each interval.
+/// Simulates the handler for `length_ns` of CPU time. Each signal is handled `late_ns(n)` after
+/// the event overflowed, and the thread's clock loses `lost_ns` against the timer in each
+/// interval.
 fn play(interval_ns: u64, length_ns: u64, late_ns: impl Fn(u64) -> u64, lost_ns: i64) -> Run {
     let mut plan = Plan::in_blocks(11, interval_ns, 0);
     let first = plan.wake_up_ns(0);
@@ -91,9 +92,9 @@ fn hardly_more_than_one_signal_of_a_block_sets_a_period() {
         let length_ns = blocks * 64 * interval_ns;
         let run = play(interval_ns, length_ns, |_| 9_000, 0);
         weight_is_time_at_each_sample(&run, interval_ns);
-        // One each, and another one where the next block's place cannot be reached in one go: of
-        // lengths from a half to one and a half the smaller one has 0.725 of the larger one in the
-        // mean. A place that is near (50 us) is reached late, which may need another signal.
+        // One for each, and another one if the next block's place cannot be reached in one step.
+        // With lengths from a half to one and a half, the smaller one is 0.725 of the larger one
+        // in the mean. A near place (50 us) is reached late, which may need another signal.
         assert!(run.set <= blocks * 145 / 100, "{} for {blocks}", run.set);
         assert!(run.signals <= 65 * blocks, "{} signals", run.signals);
         assert!(run.set_enabled <= run.set / 10, "{}", run.set_enabled);
@@ -114,8 +115,8 @@ fn a_clock_that_strays_from_the_timer_is_followed() {
         let length_ns = 30_000 * MS;
         let run = play(MS, length_ns, |_| 5_000, lost_ns);
         weight_is_time_at_each_sample(&run, MS);
-        // Each signal is worth an interval less what is lost, blocks with short windows come to
-        // their ends a little early or late.
+        // Each signal is worth an interval minus small losses: blocks with short windows end a
+        // little early or late.
         let due = length_ns / MS;
         let most = due + due / 16;
         assert!(run.signals <= most, "{} for {due}", run.signals);
@@ -123,7 +124,7 @@ fn a_clock_that_strays_from_the_timer_is_followed() {
     }
 }
 
-/// Samples of a program that repeats itself each interval: its shares are the true ones.
+/// Samples of a program that repeats itself each interval have its true shares.
 #[test]
 fn a_program_in_step_is_seen_in_its_true_shares() {
     const WINDOWS: u64 = 1_000_000;

@@ -55,8 +55,8 @@ impl Ring {
         unsafe { self.data.add(offset / 8).read_volatile() }
     }
 
-    /// Copies the kernel frames of the newest sample, innermost first, and empties the ring. The
-    /// number of frames; `None` if the ring was not in step.
+    /// Copies the kernel frames of the newest sample, innermost first, and empties the ring.
+    /// Returns the number of frames; `None` if the ring's records could not be parsed.
     #[inline]
     pub fn newest_kernel_chain(self, frames: &mut [u64]) -> Option<usize> {
         let head = self.head();

@@ -1,10 +1,9 @@
-//! Which threads have a ring, in which the kernel puts their samples, instead of signals.
+//! Which threads have a ring, into which the kernel writes their samples, instead of signals.
 //!
-//! A thread is signalled first, as what it does is seen so only: what it works for, which logical
-//! thread is mounted, how deep its stack is. One that has been seen some times to have nothing of
-//! all that gets a ring, of which there are few, as each takes locked memory. It is signalled again
-//! when that changes, or when it rests and another one wants its ring. Nothing here runs in a
-//! handler.
+//! A thread is signalled first, because only its own handler sees its context, its mounted logical
+//! thread and the depth of its stack. If several samples show none of these, the thread gets a
+//! ring. Rings are few, as each takes locked memory. The thread is signalled again when that
+//! changes, or when it is idle and another thread wants its ring. Nothing here runs in a handler.
 
 use crate::counters::Cause;
 use crate::engine::Engine;
@@ -17,31 +16,31 @@ use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use dwell_walker::Memory;
 
-/// Rings at once, at most: each is 0.5 or 2 MiB of locked memory.
+/// Maximum number of rings at once: each is 0.5 or 2 MiB of locked memory.
 const RINGS_MAX: usize = 64;
-/// Samples by signals in a row that show nothing that only the thread could tell, until it gets a
+/// Samples by signals in a row that show only what the kernel can copy, before a thread gets a
 /// ring.
 const PLAIN_SAMPLES: u32 = 3;
-/// In place of their number: the thread is signalled for good.
+/// In place of their number: the thread is signalled permanently.
 const SIGNALLED: u32 = u32::MAX;
-/// A thread without a sample for so long, or for so many intervals, may lose its ring to another
-/// one.
+/// A thread without a sample for this long, or for this many intervals, may lose its ring to
+/// another one.
 const RESTS_NS: u64 = 2_000_000_000;
 const RESTS_INTERVALS: u64 = 8;
 
-/// A bit beside the number of bytes, which is a multiple of 8.
+/// A flag bit in the number of bytes, which is a multiple of 8.
 const AT_ONCE: u32 = 1;
 
-/// Who has a ring.
+/// The threads that have a ring.
 #[derive(Debug)]
 pub(crate) struct Rings {
     /// Bytes of stack that the kernel copies for each sample; 0: threads are signalled.
     bytes: AtomicU32,
-    /// So many there can be: fewer where the kernel has refused one.
+    /// Maximum number of rings: fewer where the kernel has refused one.
     most: AtomicU32,
     /// Its error then; 0: it has not.
     refusal: AtomicI32,
-    /// The thread's record, and one; 0: free. Written by the holder of that record.
+    /// The thread's record plus one; 0: free. Written by the holder of that record.
     holders: [AtomicU32; RINGS_MAX],
 }
 
@@ -85,8 +84,8 @@ impl Rings {
         }
     }
 
-    /// The kernel has refused one: no more than there are, if that is what its error says. (Else
-    /// the thread has just ended, or there is no descriptor left.)
+    /// The kernel has refused a ring. The present number becomes the maximum, if the error means
+    /// that. (Otherwise the thread has just ended, or there is no descriptor left.)
     pub(super) fn refused(&self, error: Errno) {
         if matches!(error.0, libc::EPERM | libc::EACCES | libc::ENOMEM) {
             self.most.store(self.held() as u32, Ordering::Relaxed);
@@ -96,21 +95,21 @@ impl Rings {
 }
 
 impl Engine {
-    /// Lets the kernel copy so many bytes of stack for each sample of threads of which a signal
-    /// has shown nothing more; 0: threads are signalled. Takes effect with the next drain.
+    /// Lets the kernel copy this many bytes of stack for each sample of threads whose signals have
+    /// shown no more than it can copy; 0: threads are signalled. Takes effect with the next drain.
     pub fn let_kernel_copy(&self, stack_bytes: u32) {
         self.rings.bytes.store(stack_bytes, Ordering::Relaxed);
         self.rings.most.store(RINGS_MAX as u32, Ordering::Relaxed);
         self.rings.refusal.store(0, Ordering::Relaxed);
     }
 
-    /// As [`Engine::let_kernel_copy`], for all threads from their first sample on.
+    /// Like [`Engine::let_kernel_copy`], for all threads from their first sample on.
     #[cfg(feature = "experiments")]
     pub fn let_kernel_copy_at_once(&self, stack_bytes: u32) {
         self.let_kernel_copy(stack_bytes | AT_ONCE);
     }
 
-    /// Whether threads get rings before a signal has shown anything.
+    /// Whether threads get rings before a signal has shown their context.
     pub(super) fn gives_rings_at_once(&self, record: &ThreadRecord) -> bool {
         self.rings.bytes.load(Ordering::Relaxed) & AT_ONCE != 0 && !must_be_signalled(record)
     }
@@ -121,7 +120,7 @@ impl Engine {
         self.rings.bytes()
     }
 
-    /// How many threads have a ring just now, and how many can have one.
+    /// How many threads have a ring now, and the maximum.
     #[must_use]
     pub fn rings(&self) -> (usize, usize) {
         let most = self.rings.most.load(Ordering::Relaxed) as usize;
@@ -135,33 +134,34 @@ impl Engine {
         (error != 0).then_some(Errno(error))
     }
 
-    /// What this thread does can be told by itself only: it is signalled from the next drain on,
-    /// for good.
+    /// Only the thread's own handler can read what this thread does: it is signalled permanently
+    /// from the next drain on.
     pub fn must_signal(&self, record: &ThreadRecord) {
         record.plain.store(SIGNALLED, Ordering::SeqCst);
     }
 
-    /// The same from now on, for the calling thread, whose record this is.
+    /// Like [`Engine::must_signal`], at once, for the calling thread, whose record this is.
     pub fn must_signal_now(&'static self, record: &'static ThreadRecord) {
         self.must_signal(record);
         if record.unreachable().is_some() {
             return;
         }
-        // Who is just giving it a ring has the record, or will see that.
+        // A thread that is just giving it a ring has locked the record, or will see the mark.
         if let Some(mut guard) = record.lock() {
             self.take_back(&mut guard);
             self.unlock(guard);
         }
     }
 
-    /// Takes what the kernel has copied, and takes rings from those who are to be signalled.
+    /// Takes what the kernel has copied, and takes the rings from threads that are to be
+    /// signalled.
     pub(super) fn pump(&'static self) {
         let is_on = self.rings.bytes() != 0;
         for holder in &self.rings.holders {
             let Some(index) = holder.load(Ordering::Acquire).checked_sub(1) else {
                 continue;
             };
-            // A record that is worked on is for the next drain.
+            // A record that is locked is left to the next drain.
             if let Some(record) = self.slab.get(index)
                 && let Some(mut guard) = record.try_lock()
             {
@@ -189,16 +189,16 @@ impl Engine {
         }
     }
 
-    /// Whether a logical thread is mounted just now, as far as the runtime has said where that is
-    /// to be seen.
+    /// Whether a logical thread is mounted just now, as far as the runtime has configured where
+    /// that can be read.
     fn has_logical(&self, record: &ThreadRecord) -> bool {
         let thread = record.managed_thread();
         let at = self.words.mounted().filter(|_| thread != 0);
         at.is_some_and(|at| self.live.word(thread.wrapping_add(at)) != Ok(0))
     }
 
-    /// A sample has been shown to the drainer: its thread gets a ring if this was one more that
-    /// needed no signal.
+    /// The drainer has seen a sample: its thread gets a ring after enough samples that needed no
+    /// signal.
     pub(super) fn consider(&'static self, slot: &Slot<'_>) {
         let header = slot.header();
         if header.is_copied_by_kernel || header.reason != Reason::CpuTime {
@@ -220,10 +220,10 @@ impl Engine {
         }
         let index = record.index();
         if !self.rings.take(index) {
-            // Its turn comes again, when one is free or taken from who rests.
+            // The thread is tried again when a ring is free or has been taken from an idle thread.
             return self.free_one();
         }
-        // Of the runtime's own threads only they themselves know where their stacks end.
+        // For the runtime's own threads, only they themselves know where their stacks end.
         record
             .kernel_stack_hi
             .store(header.stack_hi, Ordering::Relaxed);
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Takes the ring of somebody who rests, if all are taken.
+    /// Takes the ring of an idle thread, if no ring is free.
     fn free_one(&'static self) {
         let now_ns = sys::monotonic_ns();
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
@@ -259,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// Whether there is a ring for this thread; it has it then.
+    /// Takes a ring for this thread, if one is free.
     pub(super) fn rings_take(&self, record: &ThreadRecord) -> bool {
         self.rings.take(record.index())
     }
@@ -270,8 +270,8 @@ impl Engine {
         self.rings.refused(error);
     }
 
-    /// From signals to a ring, if the thread is signalled and nobody has said meanwhile that it has
-    /// to be.
+    /// Moves a thread from signals to a ring, if it is signalled and has not been marked in
+    /// between as one that must be.
     fn give_ring(&'static self, record: &'static ThreadRecord) -> Result<bool, Errno> {
         let Some(mut guard) = record.try_lock() else {
             return Ok(false);
@@ -288,8 +288,8 @@ impl Engine {
         result.map(|()| is_signalled)
     }
 
-    /// Its windows are taken whole: what the last one has taken of the time to come is not counted
-    /// again, and what was used since is carried.
+    /// Its windows are taken as a whole. Future time that the last window covers is not counted
+    /// again, and time used since is carried.
     pub(super) fn leave_signals(&self, guard: &mut Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let now_ns = sys::cpu_ns_of(record.tid())?;
@@ -312,7 +312,8 @@ impl Engine {
         Ok(())
     }
 
-    /// From its ring to signals, if nobody else works on the thread's record. Whether it had one.
+    /// Moves a thread from its ring to signals, if its record is not locked. Returns whether it
+    /// had a ring.
     pub(super) fn leave_ring(&'static self, record: &'static ThreadRecord) -> bool {
         if record.engine.load(Ordering::Relaxed) != KERNEL {
             return false;
@@ -325,7 +326,8 @@ impl Engine {
         true
     }
 
-    /// From a ring to signals. What the thread carries is its next sample's.
+    /// Moves a thread from a ring to signals. The weight that the thread carries goes to its next
+    /// sample.
     fn take_back(&self, guard: &mut Guard<'_>) {
         let record = guard.record();
         if record.engine.load(Ordering::Relaxed) != KERNEL {
@@ -339,12 +341,12 @@ impl Engine {
     }
 }
 
-/// Whether somebody has said so, for good.
+/// Whether the thread has been marked as signalled permanently.
 fn must_be_signalled(record: &ThreadRecord) -> bool {
     record.plain.load(Ordering::SeqCst) == SIGNALLED
 }
 
-/// One more sample that needed no signal: whether it was the last that is waited for.
+/// Counts a sample that needed no signal. Returns whether it was the last one required.
 fn is_one_more(record: &ThreadRecord) -> bool {
     let more = |plain: u32| match plain.saturating_add(1) {
         _ if plain == SIGNALLED => None,
@@ -355,14 +357,14 @@ fn is_one_more(record: &ThreadRecord) -> bool {
     record.plain.fetch_update(order, order, more) == Ok(PLAIN_SAMPLES.saturating_sub(1))
 }
 
-/// What a sample shows.
+/// The result of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
-    /// Nothing but what the kernel copies as well.
+    /// Only data that the kernel copies as well.
     Plain,
-    /// Something that only the thread can tell, or that the kernel does not copy.
+    /// Something that only the thread's handler can read, or that the kernel does not copy.
     More,
-    /// It was walked where it was taken, for want of time, or not at all: it says neither.
+    /// The stack was walked at once, for want of time, or not at all: this shows neither.
     Nothing,
 }
 
@@ -371,8 +373,8 @@ fn depth(header: &SlotHeader) -> u64 {
     header.stack_hi.saturating_sub(header.regs.rsp)
 }
 
-/// How much is to be copied of a stack of this depth, where it was so much `before`, if at all, and
-/// can be `most`: one that was too deep once has all.
+/// Bytes to copy of a stack of this depth, given the number `before` (0 if none) and the maximum
+/// `most`. A thread that was too deep once gets `most`.
 fn bytes_for(depth: u64, before: u32, most: u32) -> u32 {
     let with_room = depth.saturating_add(depth / 2);
     match with_room <= u64::from(FEW_BYTES) && before <= FEW_BYTES {
@@ -381,7 +383,7 @@ fn bytes_for(depth: u64, before: u32, most: u32) -> u32 {
     }
 }
 
-/// What a sample shows to a kernel that copies so many bytes of stack.
+/// The result of a sample for a kernel that copies this many bytes of stack.
 fn sight(header: &SlotHeader, bytes: u32) -> Sight {
     let is_all_there = header.stack_end_known && depth(header) <= u64::from(bytes);
     let is_alone = header.context.active == 0 && header.logical_id == 0 && header.cont_entry == 0;
@@ -406,7 +408,7 @@ mod tests {
             assert!(rings.take(index));
         }
         assert_eq!(rings.held(), RINGS_MAX);
-        assert!(!rings.take(1000), "there is none left");
+        assert!(!rings.take(1000), "no ring is left");
         rings.give_back(7);
         rings.give_back(7);
         assert!(rings.take(1000));
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_refuses_one_there_are_no_more() {
+    fn refused_ring_limits_their_number() {
         let rings = Rings::new();
         assert!(rings.take(1) && rings.take(2));
         rings.give_back(2);
@@ -427,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_thread_can_tell_wants_a_signal() {
+    fn context_or_anchor_in_a_sample_needs_signals() {
         let shown = |change: &dyn Fn(&mut SlotHeader)| {
             // SAFETY: numbers, and enums of which 0 is one: so slots begin.
             let mut header: SlotHeader = unsafe { core::mem::zeroed() };
@@ -451,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn of_stacks_that_are_not_deep_little_is_copied_until_they_were() {
+    fn shallow_stack_is_copied_short_until_it_was_deep() {
         let most = 60 << 10;
         assert_eq!(bytes_for(10 << 10, 0, most), FEW_BYTES);
         assert_eq!(bytes_for(11 << 10, 0, most), most);
@@ -462,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_said_is_not_counted_away() {
+    fn permanent_mark_survives_plain_samples() {
         static SLAB: Slab = Slab::new();
         let record = SLAB.begin(&Registration::default()).unwrap();
         let said: [bool; 5] = core::array::from_fn(|_| is_one_more(record));

@@ -1,11 +1,11 @@
 //! How often a thread has been given a processor, read without a system call.
 //!
-//! The kernel writes the control page of a mapped perf event each time that the event's thread gets
-//! a processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
-//! scheduled in): its `lock`, a sequence lock, grows by two. So a thread that did not run when it
-//! was seen, and whose page is unchanged, has not run since. This module maps such a page for
-//! threads that have no ring, whose control page is as good. Nothing here runs in
-//! a handler.
+//! The kernel writes the control page of a mapped perf event each time the event's thread gets a
+//! processor (`perf_event_update_userpage` of kernel/events/core.c, called when an event is
+//! scheduled in). Its `lock`, a sequence lock, grows by two. So a thread that did not run at its
+//! last check, and whose page is unchanged, has not run since. This module maps such a page for
+//! threads that have no ring; a ring's control page serves equally well. Nothing here runs in a
+//! handler.
 
 use crate::arch::fetch_ahead;
 use crate::engine::Engine;
@@ -17,8 +17,8 @@ use core::sync::atomic::Ordering;
 use dwell_walker::Memory;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
-/// Where a thread's account of its turns stands. Tells of another one of the same thread only
-/// whether they are the same: then it has not been given a processor in between.
+/// The state of a thread's account of its turns. Two values of the same thread can only be
+/// compared for equality: equal means that it has not been given a processor in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     page: usize,
@@ -26,13 +26,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// In one word: the page, of whose number the upper bits do not matter, and the turns.
+    /// In one word: the page number, whose upper bits do not matter, and the turns.
     pub(crate) fn word(&self) -> u64 {
         (self.page as u64) << 20 | u64::from(self.lock)
     }
 
-    /// Has the processor fetch what [`Engine::turns`] will read of `record` soon, of which this was
-    /// read before.
+    /// Prefetches the data that [`Engine::turns`] will read soon of `record`, which was read
+    /// before.
     pub fn fetch(&self, record: &ThreadRecord) {
         fetch_ahead(core::ptr::from_ref(record).addr());
         fetch_ahead(
@@ -43,9 +43,10 @@ impl Turns {
 }
 
 impl Engine {
-    /// The thread's turns so far; `None` if it has no perf event that is on, or its page is not
-    /// mapped, or it answers no signals: its event is off then, and it takes turns that nobody
-    /// counts. (That is found out within a second of its CPU time: [`Engine::tend`].)
+    /// The thread's turns so far. `None` if it has no enabled perf event, or the page is not
+    /// mapped, or the thread answers no signals. In the last case its event is off, and its turns
+    /// are not counted. [`Engine::tend`] finds that out within one second of the thread's CPU
+    /// time.
     #[must_use]
     pub fn turns(&self, record: &ThreadRecord) -> Option<Turns> {
         let page = record.page.load(Ordering::Acquire);
@@ -55,14 +56,14 @@ impl Engine {
         if page == 0 || !is_on {
             return None;
         }
-        // The page may be unmapped just now, and something else be in its place: then it is
+        // The page may just be unmapped and replaced by another mapping. Then the read gives
         // another number than before, or a fault.
         let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
         let lock = self.live.u32(lock).ok()?;
         Some(Turns { page, lock })
     }
 
-    /// Has the processor fetch the page that [`Engine::turns`] will read soon.
+    /// Prefetches the page that [`Engine::turns`] will read soon.
     pub fn fetch_turns(&self, record: &ThreadRecord) {
         let page = record.page.load(Ordering::Relaxed);
         if page != 0 {
@@ -76,19 +77,19 @@ impl Engine {
         record.page.load(Ordering::Relaxed) == 0 && record.perf_fd.load(Ordering::Relaxed) >= 0
     }
 
-    /// How many pages [`Engine::attach_page`] has mapped that are mapped still.
+    /// Number of pages that [`Engine::attach_page`] has mapped and that are still mapped.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.pages.load(Ordering::Relaxed)
     }
 
     /// Maps the control page of the thread's perf event. Costs a page of locked memory, a mapping
-    /// and some 5 us; does nothing for threads without a perf event, or while another thread works
+    /// and some 5 us. Does nothing for threads without a perf event, or while another thread works
     /// on the record: then it may be tried again.
     ///
     /// # Errors
-    /// The kernel's error: `EPERM` when the limit of locked memory is reached, `ENOMEM` when there
-    /// are too many mappings.
+    /// The kernel's error: `EPERM` if the limit of locked memory is reached, `ENOMEM` if there are
+    /// too many mappings.
     pub fn attach_page(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let Some(guard) = record.try_lock() else {
             return Ok(());
@@ -112,8 +113,8 @@ impl Engine {
     /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
     ///
     /// # Errors
-    /// The kernel's error, `EPERM` when the limit of locked memory is reached: the thread's
-    /// samples then have no kernel frames.
+    /// The kernel's error, `EPERM` if the limit of locked memory is reached: the thread's samples
+    /// then have no kernel frames.
     pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
         let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.map_ring(&guard);
@@ -143,13 +144,13 @@ fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     let page = record.page.swap(0, Ordering::Relaxed);
     if page != 0 && page != record.ring.load(Ordering::Relaxed) {
         // SAFETY: mapped by `attach_page` with this length, and taken out of the record, whose lock
-        // we hold. Who still has its address reads it by loads that may fault.
+        // we hold. A reader that still has its address uses loads that may fault.
         unsafe { sys::unmap(page as *mut u8, RING_PAGE) };
         engine.pages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Unmaps what is mapped of the thread's event.
+/// Unmaps the mappings of the thread's event.
 pub(crate) fn detach(engine: &Engine, guard: &Guard<'_>) {
     detach_page(engine, guard);
     let ring = guard.record().ring.swap(0, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! Threads that no signal reaches: they block it, or the kernel has no room to queue one.
 //!
-//! Where perf events are permitted the kernel copies their stacks into rings ([`super::rings`]),
-//! whatever only the thread itself could tell; of others nothing but their CPU time is known. Who
-//! is unreachable is found out by the caller, which may read files. Nothing here runs in a handler.
+//! Where perf events are permitted, the kernel copies their stacks into rings ([`super::rings`]),
+//! even if they have a context that only the thread itself can read. Otherwise only their CPU time
+//! is known. The caller finds out which threads are unreachable, as it may read files. Nothing
+//! here runs in a handler.
 
 use crate::engine::Engine;
 use crate::engine::unsignalled::FEW_BYTES;
@@ -10,7 +11,7 @@ use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::sys;
 use core::sync::atomic::Ordering;
 
-/// Bytes of a stack that are copied at most; more than some 64 KiB the kernel cannot.
+/// Maximum bytes of a stack that are copied; the kernel cannot copy more than about 64 KiB.
 const MANY_BYTES: u32 = 60 << 10;
 
 /// Why no signal reaches a thread.
@@ -24,7 +25,7 @@ pub enum Unreachable {
 }
 
 impl ThreadRecord {
-    /// Why no signal reaches the thread; `None` if one does, as far as is known.
+    /// Why no signal reaches the thread; `None` if signals do, as far as is known.
     #[must_use]
     pub fn unreachable(&self) -> Option<Unreachable> {
         match self.unreachable.load(Ordering::Relaxed) {
@@ -49,8 +50,8 @@ impl ThreadRecord {
 }
 
 impl Engine {
-    /// Notes that no signal reaches the thread: it gets a ring, if one can be had. Returns the CPU
-    /// time, in ns, that it has used and no sample stands for; it is the caller's to report.
+    /// Notes that no signal reaches the thread: it gets a ring, if possible. Returns the CPU time,
+    /// in ns, that it has used and no sample stands for; the caller has to report it.
     pub fn set_unreachable(&'static self, record: &'static ThreadRecord, why: Unreachable) -> u64 {
         record.unreachable.store(why as u32, Ordering::Relaxed);
         let Some(mut guard) = record.try_lock() else {
@@ -80,7 +81,7 @@ impl Engine {
             let taken_ns = guard.inner().plan.taken_to_ns();
             let owed_ns = now_ns.saturating_sub(taken_ns);
             record.carried_ns.fetch_add(owed_ns, Ordering::Relaxed);
-            // No signal more is asked for: those that wait to be unblocked would become many.
+            // No further signal is requested: signals that wait to be unblocked would pile up.
             self.set_plan(guard, (now_ns.max(taken_ns), now_ns));
         }
         record.carried.store(0, Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! Samples without a signal. The kernel copies registers and a part of the stack of a thread into a
-//! ring of its own, from where the draining thread takes them into slots.
+//! Samples without a signal. The kernel copies registers and a part of the stack of a thread into
+//! the thread's ring. The draining thread moves them from there into slots.
 //!
-//! Nothing here runs in a handler. What only the thread itself could tell at that moment is not
-//! there: the anchor, the mounted logical thread, what it works for. Who gets a ring is the matter
-//! of [`super::rings`]. The weight of a sample is the CPU time since the one before, as the event
-//! has counted it, so periods may be drawn anew; what that counts too much is found by the thread's
-//! own clock each time that samples are taken.
+//! Nothing here runs in a handler. The data that only the thread itself can read at that moment is
+//! missing: the anchor, the mounted logical thread, the context. [`super::rings`] decides which
+//! threads get a ring. The weight of a sample is the CPU time since the one before, as the event
+//! has counted it, so new periods may be drawn. The thread's own clock shows how much the event
+//! overcounts, each time that samples are taken.
 
 use crate::arch::Registers;
 use crate::config::EngineKind;
@@ -25,15 +25,15 @@ use perf_event_open_sys::bindings::{
 };
 
 const PAGE: usize = 4096;
-/// What is copied of stacks that are no deeper than two thirds of it: it costs less, and a smaller
-/// ring will do.
+/// Bytes copied of stacks that are at most two thirds as deep: copying fewer bytes costs less, and
+/// a smaller ring is sufficient.
 pub(super) const FEW_BYTES: u32 = 16 << 10;
 /// Room for 30 samples and more, whose stacks are copied up to 16 KiB, ...
 const SMALL_BYTES: usize = 128 * PAGE;
-/// ... or up to 60: the kernel sets aside what it was asked to copy.
+/// ... or up to 60: the kernel reserves the requested size.
 const LARGE_BYTES: usize = 512 * PAGE;
 
-/// Bytes of records for a thread of whose stack so much is copied; a power of two.
+/// Bytes of records for a thread, which depend on how much of its stack is copied; a power of two.
 fn data_bytes(record: &ThreadRecord) -> usize {
     match record.kernel_bytes.load(Ordering::Relaxed) {
         1..=FEW_BYTES => SMALL_BYTES,
@@ -44,12 +44,11 @@ fn data_bytes(record: &ThreadRecord) -> usize {
 /// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
 const REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
 const PERIOD_MIN_NS: u64 = 10_000;
-/// Longer than a thread runs: its plan has no points, as nobody signals it for them.
+/// Longer than a thread runs: its plan has no points, as no signals are sent for them.
 const NEVER_NS: u64 = 1 << 56;
 
-/// Opens the thread's event with its ring; `now_ns` of its CPU time are used, of which samples tell
-/// or which it carries. (From there to the event's beginning some 10 us are not counted until it is
-/// closed.)
+/// Opens the thread's event with its ring. `now_ns` of its CPU time are used, which samples cover
+/// or which it carries. (Some 10 us until the event begins are not counted before it is closed.)
 pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
     let mut attr = perf_event_attr {
         size: size_of::<perf_event_attr>() as u32,
@@ -107,20 +106,20 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
     }
 }
 
-/// A plan whose points nobody lives to see.
+/// A plan whose points are never reached.
 pub(super) fn plan(now_ns: u64) -> Plan {
     Plan::new(1, NEVER_NS, now_ns.saturating_add(NEVER_NS))
 }
 
-/// The ring's control page tells the thread's turns as well as that of an event that signals.
+/// The ring's control page shows the thread's turns as well as that of an event that signals.
 pub(super) fn show(record: &ThreadRecord) {
     let ring = record.kernel_ring.load(Ordering::Relaxed);
     record.page.store(ring, Ordering::Release);
 }
 
-/// Closes the thread's event; what is in the ring is taken before, and what the thread has used
-/// since its last sample is its to carry. To which CPU time of the thread that and its samples
-/// tell; `None`: it had none.
+/// Closes the thread's event. The ring's content is taken before, and the thread carries the CPU
+/// time used since its last sample. Returns the CPU time that samples and carried weight cover;
+/// `None`: the thread had no event.
 pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     let record = guard.record();
     let fd = record.kernel_fd.swap(-1, Ordering::Relaxed);
@@ -131,7 +130,7 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     let used_here_ns = used_ns(record);
     let count_ns = sys::read_u64(fd).unwrap_or(0);
     pump(engine, guard, false);
-    // The event of a thread that has ended is all that is left of its clocks.
+    // The event is the only clock left of a thread that has ended.
     let used_ns = used_here_ns.unwrap_or(own_ns(record, count_ns));
     let told_ns = record.kernel_told_ns.load(Ordering::Relaxed);
     let left_ns = used_ns.saturating_sub(told_ns);
@@ -149,49 +148,51 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     Some(base_ns.saturating_add(told_ns.max(used_ns)))
 }
 
-/// What the thread has used since its event was opened, by its own clock; `None`: it has ended.
+/// CPU time used since the thread's event was opened, by the thread's own clock; `None`: it has
+/// ended.
 fn used_ns(record: &ThreadRecord) -> Option<u64> {
     let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
     let now_ns = sys::cpu_ns_of(record.tid()).ok()?;
     Some(now_ns.saturating_sub(base_ns))
 }
 
-/// What of an event's count is the thread's own time, as far as is known.
+/// The part of an event's count that is the thread's own time, as far as is known.
 fn own_ns(record: &ThreadRecord, count_ns: u64) -> u64 {
     let ahead_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
     count_ns.saturating_add_signed(ahead_ns.saturating_neg())
 }
 
-/// By how much an event is ahead of its thread's clock, which stands still while a host has taken
-/// the processor and the event's goes on; or behind it, as it begins a little later at each switch.
-/// It was taken to be so by `before_ns`. It had counted `count_ns` at a moment, and the thread has
-/// used `used_ns` now, `since_ns` later: of that time it may have run all or nothing.
+/// How far an event is ahead of its thread's clock, or behind it if negative. The thread's clock
+/// stands still while a host has taken the processor, but the event's continues. At each switch
+/// the event begins a little later than the clock. `before_ns` is the estimate so far. The event
+/// had counted `count_ns` at a moment, and the thread has used `used_ns` now, `since_ns` later. It
+/// may have run for all or for no part of that time.
 fn ahead_ns(before_ns: i64, count_ns: u64, used_ns: u64, since_ns: u64) -> i64 {
     let least_ns = count_ns.cast_signed().saturating_sub(used_ns.cast_signed());
     let most_ns = least_ns.saturating_add(since_ns.cast_signed().max(0));
     before_ns.clamp(least_ns, most_ns)
 }
 
-/// Notes that, by the last sample of a ring.
-fn mind_clock(record: &ThreadRecord, last: &Sample) {
+/// Notes that from the last sample of a ring.
+fn note_lead(record: &ThreadRecord, last: &Sample) {
     let Some(used_ns) = used_ns(record) else {
         return;
     };
-    // Read after the thread's clock, so that it is no less than what has passed.
+    // Read after the thread's clock, so that it is no less than the elapsed time.
     let since_ns = sys::monotonic_ns().saturating_sub(last.time_ns);
     let before_ns = record.kernel_ahead_ns.load(Ordering::Relaxed);
     let ahead_ns = ahead_ns(before_ns, last.count_ns, used_ns, since_ns);
     record.kernel_ahead_ns.store(ahead_ns, Ordering::Relaxed);
 }
 
-/// What was in a ring.
+/// The samples of a ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pumped {
-    /// A stack was deeper than what is copied, or was not the thread's own.
+    /// A stack was deeper than the copy, or was not the thread's own.
     pub is_cut: bool,
 }
 
-/// Takes what is in the thread's ring; and then gives its event another period, if it goes on.
+/// Takes the samples in the thread's ring, and then gives its event another period, if `goes_on`.
 pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped {
     let record = guard.record();
     let mut pumped = Pumped::default();
@@ -199,13 +200,13 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     if addr == 0 {
         return pumped;
     }
-    // SAFETY: mapped by `open` with a page and so many bytes, which it has noted beside the address
+    // SAFETY: mapped by `open` with a page and so many bytes, which it has noted with the address
     // under the record's lock; unmapped under that lock only, which we hold.
     let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
     let head = ring.head();
     let tail = ring.tail().load(Ordering::Relaxed);
     if let Some(last) = last_sample(&ring, tail, head) {
-        mind_clock(record, &last);
+        note_lead(record, &last);
     }
     let mut samples: u32 = 0;
     for (kind, at) in ring.records(tail, head) {
@@ -225,7 +226,8 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     ring.tail().store(head, Ordering::Release);
     let fd = record.kernel_fd.load(Ordering::Relaxed);
     if samples > 0 && goes_on && fd >= 0 {
-        // What has passed of the period at hand is lost to it, and not to the sample's weight.
+        // The elapsed part of the current period is lost to the period, but not to the sample's
+        // weight.
         let _ = sys::ioctl_u64(
             fd,
             u64::from(bindings::PERIOD),
@@ -243,7 +245,7 @@ fn last_sample(ring: &Ring, tail: u64, head: u64) -> Option<Sample> {
     Some(Sample::read(ring, at))
 }
 
-/// From a half to one and a half intervals.
+/// Half an interval to one and a half.
 fn next_period_ns(engine: &Engine, record: &ThreadRecord) -> u64 {
     let interval_ns = engine.interval_ns.load(Ordering::Relaxed);
     let mut x = record.seed.load(Ordering::Relaxed) | 1;
@@ -258,7 +260,7 @@ fn next_period_ns(engine: &Engine, record: &ThreadRecord) -> u64 {
 /// A record of the ring, as the kernel has written it.
 struct Sample {
     time_ns: u64,
-    /// What the event had counted since it was opened.
+    /// The event's count since it was opened.
     count_ns: u64,
     /// Position of the first entry of the kernel's call chain, and how many there are.
     chain: (u64, u64),
@@ -271,7 +273,7 @@ struct Sample {
 impl Sample {
     /// Reads the one at this position.
     fn read(ring: &Ring, start: u64) -> Sample {
-        // Header, ids, time, count; then the chain: its length, and so many words.
+        // Header, ids, time, count; then the chain: its length, and its words.
         let at = |index: u64| start.wrapping_add(index.wrapping_mul(8));
         let word = |index: u64| ring.word(at(index));
         let entries = word(4);
@@ -300,7 +302,7 @@ impl Sample {
     }
 }
 
-/// What is known of a stack of which the kernel has copied some.
+/// A stack of which the kernel has copied a part.
 struct Copied {
     rsp: u64,
     /// Bounds of the thread's own one.
@@ -318,7 +320,7 @@ impl Copied {
             0 => (0, record.kernel_stack_hi.load(Ordering::Relaxed)),
             hi => (record.stack_low(), hi),
         };
-        // Else it is on an alternate one, say: nobody knows where that ends.
+        // Else it is on an alternate stack, say, whose end is not known.
         let is_own = rsp >= lo && rsp < hi;
         let most = if is_own {
             hi.wrapping_sub(rsp)
@@ -347,7 +349,7 @@ impl Copied {
     }
 }
 
-/// Makes a snapshot of one record of the ring. Whether the stack is deeper than what was copied.
+/// Makes a snapshot of one record of the ring. Returns whether the stack is deeper than the copy.
 fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool {
     let sample = Sample::read(ring, start);
     record
@@ -405,7 +407,7 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     stack.is_cut
 }
 
-/// Whose it is and when it was; and that nothing is known of what only the thread could tell.
+/// Sets thread and time, and marks the data that only the thread itself can read as unknown.
 fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample: &Sample) {
     let header = slot.header();
     header.time_ns = sample.time_ns;
@@ -440,8 +442,8 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
 
 fn registers(regs: [u64; REGISTERS.len()]) -> Registers {
     let [rax, rbx, rcx, rdx, rbp, rsp, rip, r13] = regs;
-    // In a system call, which keeps its way back in rcx. The code that calls may end there, as that
-    // does which ends a signal's frame.
+    // In a system call, which saves its return address in rcx. The calling code may end there, as
+    // the code that ends a signal frame does.
     let in_call = rcx == rip;
     Registers {
         rax,
@@ -467,8 +469,8 @@ fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)
     }
 }
 
-/// Copies the stack into the slot, behind the word below it: the kernel copies nothing there, but
-/// rules of code that ends look there for the caller's rbp, which by then is in the register.
+/// Copies the stack into the slot, behind the word below it. The kernel copies nothing there, but
+/// rules for function epilogues look there for the caller's rbp, which by then is in the register.
 fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
     let room = slot.capacity().saturating_sub(8);
     let len = len.min(room);
@@ -507,7 +509,7 @@ impl Ring {
     }
 
     fn tail(&self) -> &AtomicU64 {
-        // SAFETY: as for `head`; nobody but us writes it.
+        // SAFETY: as for `head`; only we write it.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.control).data_tail) }
     }
 
@@ -531,7 +533,7 @@ impl Ring {
     }
 
     /// # Safety
-    /// `to` must be good for writes of `len` bytes, which the kernel must have written from
+    /// `to` must be valid for writes of `len` bytes, which the kernel must have written from
     /// `position` on.
     unsafe fn copy(&self, position: u64, to: *mut u8, len: usize) {
         let offset = (position as usize) & self.data_bytes.wrapping_sub(1);
@@ -552,7 +554,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// A ring with these words from a position on, the page before it being zeroes.
+    /// A ring with these words from a position on; the page before it is zeroes.
     fn ring(start: u64, words: &[u64]) -> Vec<u64> {
         let mut ring = vec![0; (SMALL_BYTES + PAGE) / 8];
         for (index, word) in words.iter().enumerate() {
@@ -572,7 +574,7 @@ mod tests {
         for before_end in (0..=words.len() as u64).map(|words| words * 8) {
             let start = SMALL_BYTES as u64 - before_end;
             let memory = ring(start, &words);
-            // SAFETY: as large as a ring, and nobody writes it.
+            // SAFETY: as large as a ring, and never written.
             let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
             let sample = Sample::read(&ring, start);
             assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
@@ -588,9 +590,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_has_taken_is_not_told() {
+    fn time_taken_by_the_host_is_not_reported() {
         let mut ahead = 0;
-        // The host takes 0, 300, 0, and 50 of each 1000; it is asked 0 to 200 after the sample.
+        // The host takes 0, 300, 0, and 50 of each 1000; the clock is read 0 to 200 after the
+        // sample.
         let (mut count, mut used) = (0u64, 0);
         for (host, late) in [(0, 0), (300, 200), (0, 0), (50, 10)] {
             count += 1000;
@@ -606,7 +609,8 @@ mod tests {
     #[test]
     fn an_event_that_falls_behind_is_followed() {
         let mut ahead = 0;
-        // It loses 3 of each 1000; the thread has run all the time until it is asked, or not.
+        // It loses 3 of each 1000. The thread has run all the time until the clock is read, or
+        // not.
         for round in 1..1000u64 {
             let (count, used) = (round * 997, round * 1000);
             let ran = if round % 2 == 0 { 100 } else { 0 };
@@ -632,7 +636,7 @@ mod tests {
         words.extend(lost);
         let start = SMALL_BYTES as u64 - 64;
         let memory = ring(start, &words);
-        // SAFETY: as large as a ring, and nobody writes it.
+        // SAFETY: as large as a ring, and never written.
         let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
         let head = start + 8 * words.len() as u64;
         let kinds: Vec<_> = ring.records(start, head).map(|it| it.0).collect();
@@ -643,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_a_system_call_is_where_it_was_made() {
+    fn sample_in_system_call_begins_at_its_call_site() {
         // ax, bx, cx, dx, bp, sp, ip, r13.
         let regs = registers([1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!((regs.rip, regs.rsp, regs.rbp), (7, 6, 5));

@@ -19,7 +19,7 @@ impl Engine {
     }
 
     /// Walks the threads that wait in their handlers, until [`Engine::end_serving`]. To be called
-    /// by one thread at a time, from a function that `handler-graph` knows as a root.
+    /// by one thread at a time, from a function that `handler-graph` has as a root.
     #[inline]
     pub fn serve(&self, mut walk: impl FnMut(&mut WalkTarget<'_>)) {
         self.pause.serve(&self.pool, |slot| {

@@ -10,8 +10,8 @@ const CHUNKS_MAX: usize = 1024;
 
 type Chunk = [AtomicU32; CHUNK_LEN];
 
-/// Left behind where a descriptor has been closed: signals it caused may still be on their way. As
-/// the index of a record it is out of range.
+/// Left behind when a descriptor has been closed: its signals may still be on their way. As the
+/// index of a record it is out of range.
 const GONE: u32 = u32::MAX;
 
 /// Entries are a record's index plus one, 0 if the descriptor was never ours.
@@ -37,7 +37,8 @@ impl FdTable {
         chunk.get(fd & (CHUNK_LEN.wrapping_sub(1)))
     }
 
-    /// The index of the record that owns `fd`; one that no record has if it did once.
+    /// The index of the record that owns `fd`. May be an index without a record if `fd` once had
+    /// one.
     #[inline]
     pub fn get(&self, fd: i32) -> Option<u32> {
         self.entry(fd)?.load(Ordering::Acquire).checked_sub(1)
@@ -68,7 +69,7 @@ impl FdTable {
             .compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire)
             .is_err()
         {
-            // SAFETY: another thread was first; nobody has seen this mapping.
+            // SAFETY: another thread was first; no thread has seen this mapping.
             unsafe { sys::unmap(new, size_of::<Chunk>()) };
         }
         Ok(())
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_hold() {
+    fn descriptor_out_of_range_is_refused() {
         let table = FdTable::new();
         assert_eq!(table.get(-1), None);
         assert!(table.set(-1, 3).is_err());

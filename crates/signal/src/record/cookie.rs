@@ -1,6 +1,6 @@
-//! What a timer's signal carries: which record it is meant for, which use of it, and why.
+//! The content of a timer's signal: the record it is meant for, which use of it, and the reason.
 //!
-//! A number, not a pointer: whatever arrives can be checked without touching memory.
+//! A number, not a pointer: any value that arrives can be checked without touching memory.
 
 use crate::slots::Reason;
 
@@ -52,7 +52,7 @@ impl Cookie {
             | (u64::from(self.index) & mask(INDEX_BITS))
     }
 
-    /// Reads a cookie; `None` if the bits are somebody else's.
+    /// Reads a cookie; `None` if the bits are not one of ours.
     #[inline]
     pub fn from_bits(bits: u64) -> Option<Self> {
         if bits >> MAGIC_SHIFT != MAGIC {

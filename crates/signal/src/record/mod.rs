@@ -1,9 +1,9 @@
-//! Thread records: what the handler knows of the thread it runs on.
+//! Thread records: the handler's data about the thread it runs on.
 //!
 //! Records live in a slab that is never freed, so a late signal can always look at one and find
-//! that it is not meant (any more): signals carry a cookie of index and generation, or a perf
-//! file descriptor that a table maps to a record. Whoever works on a record holds its `busy` word;
-//! a handler never waits for it.
+//! that it is not meant (any more). Signals carry a cookie of index and generation, or a perf file
+//! descriptor that a table maps to a record. Code that works on a record holds its `busy` word; a
+//! handler never waits for it.
 
 mod by_fd;
 mod cookie;
@@ -20,7 +20,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-/// What the agent says about a thread.
+/// The agent's data about a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Registration {
     /// The thread's id.
@@ -33,10 +33,10 @@ pub struct Registration {
     pub stack_hi: u64,
     /// Seed of the thread's sampling points.
     pub seed: u64,
-    /// Whether the thread was born while being registered: its plan then begins at CPU time 0, else
-    /// at the time it has used when sampling begins.
+    /// Whether the thread was born while being registered. Its plan then begins at CPU time 0,
+    /// otherwise at the time it has used when sampling begins.
     pub newborn: bool,
-    /// Anything; comes back in each slot.
+    /// Any value; comes back in each slot.
     pub user: u64,
 }
 
@@ -52,35 +52,35 @@ pub(crate) const KERNEL: u32 = 3;
 /// No number of turns.
 pub(crate) const NO_TURNS: u64 = u64::MAX;
 
-/// What only the holder of `busy` may touch.
+/// Data that only the holder of `busy` may touch.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub plan: Plan,
     /// The period that the thread's perf event has.
     pub period_ns: u64,
-    /// Signals that it may send before it is disabled, at most.
+    /// Maximum number of signals that it may send before it is disabled.
     pub credit: u32,
-    /// Until which of its CPU time the thread is not sampled, after a handler that took long.
+    /// The CPU time of the thread until which it is not sampled, after a long handler.
     pub spared_until_ns: u64,
 }
 
-/// Of a thread's perf event and a timer in its place.
+/// State of the exchange of a perf event and a timer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// Whether a timer signals it.
     pub is_by_timer: AtomicBool,
     /// Whether the event had a ring.
     pub had_ring: AtomicBool,
-    /// For how many looks in a row it has hardly run.
+    /// Number of checks in a row in which it has hardly run.
     pub rests: AtomicU32,
     /// Whether it keeps its timer because all threads together are switched too often for events.
     pub is_held: AtomicBool,
-    /// Whether a timer did not see it: it keeps its event.
+    /// Whether a timer did not find it running: it keeps its event.
     pub needs_event: AtomicBool,
 }
 
 impl Exchange {
-    /// It has what all begin with, whatever that is.
+    /// Resets it to the initial state.
     pub fn reset(&self) {
         self.is_by_timer.store(false, Ordering::Relaxed);
         self.had_ring.store(false, Ordering::Relaxed);
@@ -98,7 +98,8 @@ pub struct ThreadRecord {
     generation: AtomicU32,
     pub(crate) state: AtomicU32,
     pub(crate) tid: AtomicI32,
-    // Here, as these and those before are what the wall clock's thread reads of each in each tick.
+    // Here, because the wall-clock sampler reads these fields and those before for each thread in
+    // each tick.
     pub(crate) engine: AtomicU32,
     pub(crate) perf_fd: AtomicI32,
     /// The control page of its perf event, or 0; that of the ring if there is one.
@@ -107,10 +108,9 @@ pub struct ThreadRecord {
     pub(crate) armed: AtomicBool,
     pub(crate) newborn: AtomicBool,
     pub(crate) missed: AtomicBool,
-    /// What the thread was asked then, as its reason's number; 0: nothing.
+    /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
-    /// The base of thread-local storage of the thread with this id, once its handler has seen both;
-    /// 0 before.
+    /// The thread pointer of the thread with this id, once its handler has seen both; 0 before.
     pub(crate) tls_base: AtomicU64,
     pub(crate) managed_thread: AtomicU64,
     /// The runtime's id of the platform thread, or 0.
@@ -123,19 +123,19 @@ pub struct ThreadRecord {
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
     pub(crate) exchange: Exchange,
-    /// Samples by signals in a row for which none was needed.
+    /// Plain samples by signals in a row.
     pub(crate) plain: AtomicU32,
     /// Why no signal reaches it, as a number; 0: one does.
     pub(crate) unreachable: AtomicU32,
-    /// The kernel gives no larger ring than a small one.
+    /// Whether the kernel gives only a small ring.
     pub(crate) has_small_ring: AtomicBool,
     /// The event whose samples the kernel copies, its ring, ...
     pub(crate) kernel_fd: AtomicI32,
     pub(crate) kernel_ring: AtomicUsize,
     pub(crate) kernel_data_bytes: AtomicUsize,
-    /// ... how much of the time since samples tell, ...
+    /// ... the CPU time that samples cover, ...
     pub(crate) kernel_told_ns: AtomicU64,
-    /// ... by how much its clock is taken to be ahead of the thread's, ...
+    /// ... the estimate of how far its clock is ahead of the thread's, ...
     pub(crate) kernel_ahead_ns: AtomicI64,
     /// ... the CPU time used when it began to count, ...
     pub(crate) kernel_base_ns: AtomicU64,
@@ -147,16 +147,16 @@ pub struct ThreadRecord {
     pub(crate) kernel_bytes: AtomicU32,
     pub(crate) ring: AtomicUsize,
     pub(crate) next_due_ns: AtomicU64,
-    /// CPU time at which the plan was last asked for due points.
+    /// CPU time when the plan was last asked for due points.
     pub(crate) counted_ns: AtomicU64,
     pub(crate) signals: AtomicU64,
     pub(crate) signals_tended: AtomicU64,
-    /// CPU time when the thread was looked after last.
+    /// CPU time when the thread was last checked.
     pub(crate) tended_ns: AtomicU64,
-    /// Its turns then, if it has not run since the time before; else [`NO_TURNS`].
+    /// Its turns then, if it has not run since the last check; else [`NO_TURNS`].
     pub(crate) tended_turns: AtomicU64,
     pub(crate) ended_epoch: AtomicU64,
-    /// Points taken for which there was no slot; written by the holder of `busy` only.
+    /// Points taken that found no slot; written only by the holder of `busy`.
     pub(crate) carried: AtomicU64,
     /// The CPU time these stand for.
     pub(crate) carried_ns: AtomicU64,
@@ -179,7 +179,7 @@ impl ThreadRecord {
         self.index.load(Ordering::Relaxed)
     }
 
-    /// Which use of the record this is; slots carry it along.
+    /// The number of this use of the record; slots carry it.
     #[inline]
     #[must_use]
     pub fn generation(&self) -> u32 {
@@ -200,20 +200,20 @@ impl ThreadRecord {
         self.managed_thread.load(Ordering::Acquire)
     }
 
-    /// Sets that structure; 0 before its memory goes away. What was set before is seen by who sees
-    /// this.
+    /// Sets that structure; 0 before its memory is freed. A reader that sees this value also sees
+    /// all earlier writes of the caller.
     pub fn set_managed_thread(&self, managed_thread: u64) {
         self.managed_thread.store(managed_thread, Ordering::Release);
     }
 
-    /// The runtime's id of the managed thread, or 0 if it is none.
+    /// The runtime's id of the managed thread, or 0 for a native one.
     #[inline]
     #[must_use]
     pub fn managed_id(&self) -> u64 {
         self.managed_id.load(Ordering::Relaxed)
     }
 
-    /// Sets it; 0 when the thread is no managed thread any more.
+    /// Sets it; 0 when the thread is not a managed one any more.
     pub fn set_managed_id(&self, managed_id: u64) {
         self.managed_id.store(managed_id, Ordering::Relaxed);
     }
@@ -230,13 +230,13 @@ impl ThreadRecord {
         self.stack_hi.load(Ordering::Relaxed)
     }
 
-    /// What the agent attached to the record.
+    /// The agent's value in the record.
     #[must_use]
     pub fn user(&self) -> u64 {
         self.user.load(Ordering::Relaxed)
     }
 
-    /// Attaches something to the record; later slots carry it.
+    /// Attaches a value to the record; later slots carry it.
     pub fn set_user(&self, user: u64) {
         self.user.store(user, Ordering::Relaxed);
     }
@@ -260,7 +260,7 @@ impl ThreadRecord {
         self.ring.load(Ordering::Relaxed) != 0
     }
 
-    /// Points in the published snapshots of this thread, carried ones included.
+    /// Points in the published snapshots of this thread, including carried ones.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.points.load(Ordering::Relaxed)
@@ -272,8 +272,8 @@ impl ThreadRecord {
         self.weight_ns.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the thread's samples would have stood for, in ns of its CPU time, that found
-    /// no free slot. For threads that have ended: of others the next sample carries it.
+    /// Takes over the weight of the thread's samples that found no free slot, in ns of its CPU
+    /// time. For threads that have ended: otherwise the next sample carries it.
     #[must_use]
     pub fn take_carried_ns(&self) -> u64 {
         self.carried.store(0, Ordering::Relaxed);
@@ -290,7 +290,7 @@ impl ThreadRecord {
         Cookie::new(self.index(), self.generation())
     }
 
-    /// Takes the record for oneself, if nobody has it.
+    /// Locks the record, if it is not locked.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         // Sequentially consistent: see `Guard::unlock`.
@@ -300,8 +300,8 @@ impl ThreadRecord {
             .map(|_| Guard { record: self })
     }
 
-    /// As [`Self::try_lock`], for ordinary threads: waits while a handler is at work, which takes
-    /// microseconds unless the thread loses its processor meanwhile.
+    /// Like [`Self::try_lock`], for ordinary threads. Waits while a handler is at work, which
+    /// takes microseconds unless the thread loses its processor in between.
     pub(crate) fn lock(&self) -> Option<Guard<'_>> {
         const YIELDS_MAX: u32 = 1 << 20;
         for _ in 0..YIELDS_MAX {
@@ -385,9 +385,9 @@ impl<'a> Guard<'a> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // A handler that finds the record busy sets `missed` and then tries once more; whoever
-        // unlocks looks at `missed` afterwards. All four are sequentially consistent, so at least
-        // one of the two sees the other and no wake-up is lost.
+        // A handler that finds the record busy sets `missed` and then tries once more. Unlocking
+        // checks `missed` afterwards. All four are sequentially consistent, so at least one of the
+        // two sees the other and no wake-up is lost.
         self.record.busy.store(0, Ordering::SeqCst);
     }
 }

@@ -1,5 +1,5 @@
-//! The slab of thread records: chunks of 1024, made as needed, never freed. A record is not touched
-//! before a thread gets it: most processes have few, and pages that are never touched cost nothing.
+//! The slab of thread records: chunks of 1024, made as needed, never freed. A record is not
+//! touched before a thread gets it: most processes have few, and untouched pages cost nothing.
 
 use crate::freelist::TaggedHead;
 use crate::record::{ENDED, FREE, Registration, ThreadRecord};
@@ -17,7 +17,7 @@ const LEN_MAX: u32 = CHUNK_LEN * CHUNKS_MAX as u32;
 pub(crate) struct Slab {
     chunks: [AtomicPtr<ThreadRecord>; CHUNKS_MAX],
     free: TaggedHead,
-    /// How many records were ever handed out; all after them are zeroes, or not there.
+    /// Number of records ever handed out; all later ones are zeroes, or not mapped.
     begun: AtomicU32,
 }
 
@@ -30,7 +30,7 @@ impl Slab {
         }
     }
 
-    /// The record at `index`, in whatever state it is.
+    /// The record at `index`, in any state.
     #[inline]
     pub fn get(&'static self, index: u32) -> Option<&'static ThreadRecord> {
         let chunk = self
@@ -42,12 +42,12 @@ impl Slab {
         }
         let offset = (index & CHUNK_LEN.wrapping_sub(1)) as usize;
         // SAFETY: a chunk is a mapping of CHUNK_LEN records that is never unmapped, and the offset
-        // is below CHUNK_LEN. A zeroed record is a valid one (free, generation 0): atomics, and
-        // a plan of zeroes that nobody reads before it is set.
+        // is below CHUNK_LEN. A zeroed record is a valid one (free, generation 0): atomics, and a
+        // plan of zeroes that is not read before it is set.
         Some(unsafe { &*chunk.add(offset) })
     }
 
-    /// All records that a thread has or had, in whatever state.
+    /// All records that a thread has or had, in any state.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static ThreadRecord> {
         self.iter_from(0)
     }
@@ -78,7 +78,7 @@ impl Slab {
         let index = index.map_err(|_| Errno(libc::EAGAIN))?;
         self.make_chunk(index >> CHUNK_BITS)?;
         let record = self.get(index).ok_or(Errno(libc::EFAULT))?;
-        // Nobody else has this index. Who looks at the record meanwhile sees that it is free.
+        // No other thread has this index. A reader of the record sees until then that it is free.
         record.index.store(index, Ordering::Relaxed);
         Ok(record)
     }
@@ -99,7 +99,7 @@ impl Slab {
         self.get(index).map(|record| &record.next_free)
     }
 
-    /// Sees to it that the chunk of this number is there.
+    /// Makes the chunk with this number, if it does not exist.
     fn make_chunk(&'static self, number: u32) -> Result<(), Errno> {
         let place = self.chunks.get(number as usize);
         let place = place.ok_or(Errno(libc::EAGAIN))?;
@@ -111,7 +111,7 @@ impl Slab {
         let null = core::ptr::null_mut();
         let taken = place.compare_exchange(null, new.cast(), Ordering::AcqRel, Ordering::Acquire);
         if taken.is_err() {
-            // SAFETY: the place has another one, so nobody has seen this mapping.
+            // SAFETY: the place has another one, so no thread has seen this mapping.
             unsafe { sys::unmap(new, len) };
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The slab gives each thread a record of its own, thousands of them, and knows old uses.
+//! The slab gives each of thousands of threads its own record, and detects old uses.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -66,9 +66,9 @@ fn indices_that_no_record_has_are_refused() {
     }
 }
 
-/// Of a chunk of records only those are touched that a thread gets.
+/// Only records that a thread gets are touched in a chunk.
 #[test]
-fn records_that_no_thread_had_are_not_looked_at() {
+fn unused_records_are_not_read() {
     static SLAB: Slab = Slab::new();
     assert_eq!(SLAB.iter().count(), 0);
     for had in 1..=1030 {

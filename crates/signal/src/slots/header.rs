@@ -1,4 +1,5 @@
-//! What a snapshot consists of, and how readers see it. Must not interpret any of it.
+//! A slot's header: the content of a snapshot, and how readers see it. Must not interpret any of
+//! it.
 
 use crate::arch::Registers;
 use crate::load::Live;
@@ -22,19 +23,17 @@ pub enum Reason {
     CpuTime = 0,
     /// The thread begins.
     ThreadStart = 1,
-    /// The thread ends: what it still owes.
+    /// The thread ends: its CPU-time debt.
     ThreadEnd = 2,
     /// The recording ends or rotates.
     Flush = 3,
-    /// A stop of all threads waits for this one: where it is, whether it owes anything or not.
+    /// A stop of all threads waits for this one: its stack, with or without debt.
     Stop = 4,
-    /// The thread has allocated an object that was chosen; no CPU time belongs to it.
+    /// The thread has allocated a sampled object; no CPU time belongs to it.
     Allocation = 5,
-    /// The thread has got a monitor that it waited for, and the wait was chosen; no CPU time
-    /// belongs to it.
+    /// The thread has got a monitor after a sampled wait for it; no CPU time belongs to it.
     Wait = 6,
-    /// Another thread waits for a monitor that this one has: where it is, whether it owes anything
-    /// or not.
+    /// Another thread waits for a monitor that this one owns: its stack, with or without debt.
     Owner = 7,
 }
 
@@ -53,7 +52,7 @@ impl Reason {
     }
 }
 
-/// The fixed part of a slot. Written by the handler, field by field: stale values of the last use
+/// The fixed part of a slot. The handler writes it field by field: stale values of the last use
 /// remain in the arrays beyond their lengths.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -64,7 +63,7 @@ pub struct SlotHeader {
     pub cpu_ns: u64,
     /// The CPU time each point stands for, in the mean.
     pub interval_ns: u64,
-    /// The CPU time this snapshot stands for, that of earlier ones without a slot included.
+    /// The CPU time that this snapshot stands for, including that of earlier ones without a slot.
     pub weight_ns: u64,
     /// Points that were due.
     pub points: u32,
@@ -78,7 +77,7 @@ pub struct SlotHeader {
     pub record_generation: u32,
     /// The thread's id.
     pub tid: i32,
-    /// What the agent attached to the record (see `ThreadRecord::user`).
+    /// The agent's value in the record (see `ThreadRecord::user`).
     pub user: u64,
     /// The runtime's own structure of the thread, or 0.
     pub managed_thread: u64,
@@ -86,10 +85,10 @@ pub struct SlotHeader {
     pub regs: Registers,
     /// Whether the three anchor words could be read.
     pub anchor_valid: bool,
-    /// Whether the kernel has copied it, without a signal: what only the thread can tell is not
-    /// there.
+    /// Whether the kernel has copied it, without a signal: data that only the thread itself can
+    /// read is missing.
     pub is_copied_by_kernel: bool,
-    /// Whether it can have been taken in the kernel although there are no frames of that.
+    /// Whether it may have been taken in the kernel although kernel frames are missing.
     pub kernel_unseen: bool,
     /// Whether the stack did not fit into the slot.
     pub truncated: bool,
@@ -101,22 +100,22 @@ pub struct SlotHeader {
     pub logical_name_len: u8,
     /// Length of `kernel`.
     pub kernel_len: u32,
-    /// Where the thread has left managed code last, as the runtime notes it: sp ...
+    /// Where the thread has last left managed code, as the runtime notes it: sp ...
     pub anchor_sp: u64,
     /// ... pc ...
     pub anchor_pc: u64,
     /// ... and fp.
     pub anchor_fp: u64,
-    /// The word that the runtime has asked for ([`Words::set_word`](crate::Words::set_word)); 0 if
+    /// The word that the runtime has requested ([`Words::set_word`](crate::Words::set_word)); 0 if
     /// it could not be read.
     pub word: u64,
     /// Address of the first stack byte copied.
     pub stack_lo: u64,
-    /// Where the stack ends; if that is not known, an address it does not reach. What lies below it
-    /// and was not copied cannot be read: the live bytes belong to another moment.
+    /// Where the stack ends; if that is not known, an address it does not reach. Bytes below it
+    /// that were not copied cannot be read: the live bytes belong to another moment.
     pub stack_hi: u64,
     /// Bounds of another stack of the thread, if it is on an alternate one: not copied, so it
-    /// cannot be read. Empty for the ordinary case.
+    /// cannot be read. Usually empty.
     pub left_stack: (u64, u64),
     /// Copied ranges of heap: the chunks of the mounted continuation, youngest first.
     pub chunks: [ChunkCopy; CHUNKS_MAX],
@@ -128,20 +127,20 @@ pub struct SlotHeader {
     pub logical_id: u64,
     /// Where on the stack the mounted continuation was entered, or 0.
     pub cont_entry: u64,
-    /// What the thread worked for.
+    /// The thread's context.
     pub context: Context,
-    /// What it has allocated, if it was for that ([`Reason::Allocation`]).
+    /// The allocated object, if the snapshot is for one ([`Reason::Allocation`]).
     pub allocation: Allocation,
-    /// What it has waited for, if it was for that ([`Reason::Wait`]).
+    /// The wait, if the snapshot is for one ([`Reason::Wait`]).
     pub wait: Wait,
-    /// The request that it answers ([`Reason::Owner`]); 0: none, the thread has not what is asked
-    /// for.
+    /// The request that it answers ([`Reason::Owner`]); 0: none, the thread does not own the
+    /// object.
     pub request: u64,
-    /// Time the handler had used up when it published.
+    /// Time the handler had used when it published.
     pub handler_ns: u64,
     /// The walk, if there was one before publication.
     pub walk: WalkNote,
-    /// Who works on a slot that is handed to the walking thread; see [`crate::pause`].
+    /// The holder of a slot that is handed to the walking thread; see [`crate::pause`].
     pub(crate) handoff: AtomicU32,
     /// First bytes of the logical thread's name.
     pub logical_name: [u8; LOGICAL_NAME_MAX],
@@ -157,19 +156,19 @@ pub struct Allocation {
     pub size: u64,
     /// The bytes of allocated objects that it stands for.
     pub weight: u64,
-    /// What it is: a number that the agent understands.
+    /// The object's class: a number that the agent understands.
     pub class: u32,
     /// Where it is followed, if it is.
     pub followed: Followed,
-    /// Whether it is told as an allocation, and not only followed.
+    /// Whether it is reported as an allocation, and not only followed.
     pub is_told: bool,
 }
 
-/// An object's place in the agent's table of those that are followed.
+/// A followed object's place in the agent's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Followed {
-    /// Its number, which no other object has; 0: it is not followed.
+    /// Its unique number; 0: it is not followed.
     pub serial: u64,
     /// The place.
     pub place: u32,
@@ -177,8 +176,9 @@ pub struct Followed {
     pub collections: u32,
 }
 
-/// Chunks of a continuation copied at most. A thread has more than one while it freezes at growing
-/// depth; older ones are hardly ever touched between signal and walk, which reads them live.
+/// Maximum number of chunks of a continuation that are copied. A thread has more than one while it
+/// freezes at growing depth. Older ones are hardly ever touched between signal and walk, which
+/// reads them live.
 pub const CHUNKS_MAX: usize = 4;
 
 /// One range of heap that was to be copied.
@@ -226,7 +226,7 @@ impl<'a> Slot<'a> {
         self.header
     }
 
-    /// CPU time this snapshot stands for, earlier lost samples included.
+    /// CPU time that this snapshot stands for, including earlier lost samples.
     #[must_use]
     pub fn weight_ns(&self) -> u64 {
         self.header.weight_ns
@@ -292,7 +292,8 @@ impl<'a> Slot<'a> {
         self.header.logical_name.get(..len).unwrap_or(&[])
     }
 
-    /// The process's memory as it was for this thread: the copies, and the live rest.
+    /// The process's memory as it was for this thread: the copies, and live memory everywhere
+    /// else.
     #[must_use]
     pub fn memory(&self, live: Live) -> SnapshotMemory<'a, Live> {
         let stack = Region {
@@ -311,7 +312,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Where in a slot's data the next chunk begins: behind what has been copied, aligned.
+/// Where in a slot's data the next chunk begins: behind the copied data, aligned.
 #[inline]
 pub(super) fn chunk_start(used: usize) -> usize {
     used.wrapping_add(15) & !15

@@ -1,7 +1,7 @@
-//! Snapshot memory: what was copied hides what is there now.
+//! Snapshot memory: copied bytes hide the live ones.
 //!
-//! The part of a stack that was not copied is a fault, never the live bytes: the thread has run on
-//! and they belong to another moment.
+//! The part of a stack that was not copied is a fault, never the live bytes: the thread has
+//! continued, and they belong to another moment.
 
 use super::header::CHUNKS_MAX;
 use dwell_walker::{Fault, Memory};
@@ -13,8 +13,8 @@ pub struct Region<'a> {
     pub start: u64,
     /// The copy.
     pub bytes: &'a [u8],
-    /// End of the range the copy was to cover; what is beyond the copy but below this cannot be
-    /// read. Values up to the end of the copy mean that it is complete.
+    /// End of the range that the copy was to cover; bytes between the end of the copy and this
+    /// address cannot be read. Values up to the end of the copy mean that it is complete.
     pub end: u64,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The word at `addr`, if all of it was copied.
+    /// The word at `addr`, if the whole word was copied.
     #[inline]
     fn word(&self, addr: u64) -> Option<u64> {
         let offset = usize::try_from(addr.wrapping_sub(self.start)).ok()?;
@@ -37,7 +37,7 @@ impl<'a> Region<'a> {
         Some(u64::from_le_bytes(*word))
     }
 
-    /// What the region has to say about the bytes from `addr` on, if anything.
+    /// The region's answer for the bytes from `addr` on, if it covers them.
     fn govern(&self, addr: u64) -> Option<Governed<'a>> {
         let offset = addr.checked_sub(self.start)?;
         let copied = self.bytes.len() as u64;
@@ -49,7 +49,7 @@ impl<'a> Region<'a> {
         (addr < self.end).then_some(Governed::Missing)
     }
 
-    /// From here on the region has nothing to say.
+    /// The end of the addresses that the region covers.
     fn governed_end(&self) -> u64 {
         let copied = self.start.saturating_add(self.bytes.len() as u64);
         copied.max(self.end)
@@ -71,15 +71,15 @@ enum Governed<'a> {
     Missing,
 }
 
-/// Regions at most: the stack, another stack that was not copied, and the chunks.
+/// Maximum number of regions: the stack, another stack that was not copied, and the chunks.
 pub const REGIONS_MAX: usize = 2 + CHUNKS_MAX;
 
 /// Memory in which copied regions hide the same addresses of `live`.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotMemory<'a, M> {
     regions: [Region<'a>; REGIONS_MAX],
-    /// No region has anything to say below the first and from the second on: most reads of a walk
-    /// that are not of the stack are of metadata far from it.
+    /// No region covers addresses below the first and from the second on: most reads of a walk
+    /// outside the stack are of metadata far from it.
     span: (u64, u64),
     live: M,
 }
@@ -104,13 +104,13 @@ impl<'a, M: Memory> SnapshotMemory<'a, M> {
         }
     }
 
-    /// Whether no region has a say in the `len` bytes from `addr` on.
+    /// Whether no region covers the `len` bytes from `addr` on.
     #[inline]
     fn is_outside(&self, addr: u64, len: u64) -> bool {
         addr >= self.span.1 || addr.saturating_add(len) <= self.span.0
     }
 
-    /// What is behind the copies.
+    /// The memory behind the copies.
     pub fn live(&self) -> &M {
         &self.live
     }
@@ -119,7 +119,7 @@ impl<'a, M: Memory> SnapshotMemory<'a, M> {
     fn read_piecewise(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
         let mut at = addr;
         let mut rest = buf;
-        // Each turn ends at a border of a region (or with the buffer).
+        // Each turn ends at a region's border (or with the buffer).
         while !rest.is_empty() {
             let governed = self.regions.iter().find_map(|region| region.govern(at));
             let len = match governed {

@@ -1,4 +1,4 @@
-//! Copies hide the live bytes, missing parts are faults, borders are crossed byte by byte.
+//! Copies hide the live bytes, missing parts are faults, and borders are crossed byte by byte.
 
 use super::*;
 use std::vec::Vec;
@@ -100,7 +100,7 @@ fn nothing_copied_hides_the_whole_range() {
 }
 
 #[test]
-fn the_end_of_the_address_space_is_no_place_to_overflow() {
+fn read_at_end_of_address_space_does_not_overflow() {
     let regions = [Region::exact(u64::MAX - 7, &[1; 4]), Region::exact(0, &[])];
     let memory = SnapshotMemory::new(regions, Refusing);
     assert!(memory.word(u64::MAX - 7).is_err());

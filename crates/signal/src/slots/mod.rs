@@ -1,8 +1,8 @@
 //! Slots: preallocated room for snapshots, and their way from handlers to the drainer.
 //!
-//! A handler takes a slot of a fitting size class, fills it, publishes it; the drainer takes all
+//! A handler takes a slot of a fitting size class, fills it, publishes it. The drainer takes all
 //! published ones at once, in the order of publication, and gives them back. Free lists are last
-//! in, first out, so that few pages are touched. Links live apart from the slots: whoever owns a
+//! in, first out, so that few pages are touched. Links live apart from the slots: the owner of a
 //! slot owns all of its bytes.
 
 mod header;

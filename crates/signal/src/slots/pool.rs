@@ -27,11 +27,12 @@ pub struct SlotPool {
     filled: TaggedHead,
     /// Slots whose threads wait to be walked.
     offered: TaggedHead,
-    /// What a drain has left to the next one, first to last; the draining thread's alone.
+    /// Slots that a drain has left to the next one, first to last; only the draining thread uses
+    /// it.
     rest: AtomicU32,
 }
 
-/// A slot nobody else knows of. Publish it or release it; forgetting it loses it.
+/// A slot that no other code knows. Publish it or release it; forgetting it loses it.
 #[must_use]
 #[derive(Debug)]
 pub struct OwnedSlot {
@@ -57,14 +58,14 @@ impl OwnedSlot {
         self.capacity
     }
 
-    /// Where the stack's copy goes.
+    /// The place of the stack's copy.
     #[inline]
     pub fn data(&mut self) -> *mut u8 {
         self.base.wrapping_add(HEADER_BYTES) as *mut u8
     }
 
-    /// Where the next chunk's copy goes, and how many bytes of it fit, once the stack and the
-    /// chunks before it have been copied.
+    /// The place of the next chunk's copy, and how many bytes of it fit, once the stack and the
+    /// earlier chunks have been copied.
     #[inline]
     pub fn chunk_room(&mut self) -> (*mut u8, usize) {
         let start = chunk_start(self.header().used());
@@ -72,7 +73,7 @@ impl OwnedSlot {
         (self.data().wrapping_add(start), room)
     }
 
-    /// The word that says who works on the slot; it stays mapped whatever becomes of the slot.
+    /// The word that names the slot's holder; it stays mapped in every state of the slot.
     #[inline]
     pub(crate) fn handoff(&mut self) -> &'static AtomicU32 {
         let word = &raw const self.header().handoff;
@@ -80,7 +81,7 @@ impl OwnedSlot {
         unsafe { &*word }
     }
 
-    /// Takes over what is in `smaller`.
+    /// Takes over the content of `smaller`.
     #[inline]
     pub fn copy_from(&mut self, smaller: &mut OwnedSlot) {
         let len = HEADER_BYTES.wrapping_add(smaller.header().used().min(smaller.capacity));
@@ -110,7 +111,7 @@ fn links_bytes(specs: &[ClassSpec]) -> Option<usize> {
 }
 
 impl SlotPool {
-    /// Size of the region [`SlotPool::new`] wants; `None` if the classes ask for too much.
+    /// Size of the region that [`SlotPool::new`] needs; `None` if the classes need too much.
     #[must_use]
     pub fn region_bytes(specs: &[ClassSpec]) -> Option<usize> {
         specs.iter().try_fold(links_bytes(specs)?, |sum, spec| {
@@ -122,7 +123,7 @@ impl SlotPool {
     ///
     /// # Safety
     /// `region` must be zeroed, page-aligned memory of [`SlotPool::region_bytes`] bytes that is
-    /// used for nothing else and never freed.
+    /// used only for this pool and never freed.
     #[must_use]
     pub unsafe fn new(region: *mut u8, specs: &[ClassSpec]) -> Option<Self> {
         let mut base = (region as usize).checked_add(links_bytes(specs)?)?;
@@ -198,8 +199,8 @@ impl SlotPool {
     }
 
     /// A free slot for `needed` bytes: of the smallest class that holds them and has one. None if
-    /// all of those are taken: a stack without its root would be a failed sample, while the weight
-    /// of one without a slot goes to the thread's next. More than the largest class holds is cut.
+    /// all of those are taken. A stack without its root would be a failed sample, while the weight
+    /// of a sample without a slot goes to the thread's next. Data beyond the largest class is cut.
     #[inline]
     pub fn take(&self, needed: usize) -> Option<OwnedSlot> {
         let needed = needed.min(self.largest());
@@ -216,7 +217,7 @@ impl SlotPool {
             .is_some_and(|link| self.filled.push(slot.id, link))
     }
 
-    /// Lets the walking thread find the slot; false if it was lost to contention.
+    /// Makes the slot visible to the walking thread; false if it was lost to contention.
     #[inline]
     pub(crate) fn offer(&self, slot: &OwnedSlot) -> bool {
         self.link(slot.id)
@@ -260,7 +261,7 @@ impl SlotPool {
             visit(slot);
             true
         };
-        // What a drain before this one left, if it did, and then what has been published since.
+        // First the slots that an earlier drain left, then those published since.
         let rest = if self.has_rest() {
             self.drain_while(&mut all)
         } else {
@@ -269,14 +270,15 @@ impl SlotPool {
         rest.wrapping_add(self.drain_while(all))
     }
 
-    /// Whether a drain was ended by its visitor, so that the next one goes on with the same slots.
+    /// Whether a drain was ended by its visitor, so that the next one continues with the same
+    /// slots.
     #[must_use]
     pub fn has_rest(&self) -> bool {
         self.rest.load(Ordering::Relaxed) != 0
     }
 
-    /// As [`SlotPool::drain`], until `visit` says false; the next drain goes on from there, and
-    /// takes what was published meanwhile only in another turn.
+    /// Like [`SlotPool::drain`], until `visit` returns false. The next drain continues from there.
+    /// Slots published in between wait for the drain after that.
     pub fn drain_while(&self, mut visit: impl FnMut(&Slot<'_>) -> bool) -> usize {
         let head = match self.rest.swap(0, Ordering::Relaxed) {
             0 => self.reversed(self.filled.take_all()),

@@ -1,4 +1,4 @@
-//! The pool under several threads: no slot is ever in two hands, none gets lost.
+//! The pool under several threads: no slot ever has two owners, none gets lost.
 
 use super::*;
 use crate::slots::Reason;
@@ -101,7 +101,7 @@ fn drains_in_order_and_frees() {
 }
 
 #[test]
-fn what_a_drain_leaves_the_next_one_takes_first() {
+fn next_drain_takes_left_slots_first() {
     let pool = pool(&SPECS);
     let publish = |time_ns| {
         let mut slot = pool.take(1).unwrap();
@@ -159,8 +159,8 @@ fn refuses_impossible_classes() {
     );
 }
 
-/// Producers write a pattern over the whole slot; the drainer checks it. A slot in two hands would
-/// show a mixed pattern, a lost one would be missing at the end.
+/// Producers write a pattern over the whole slot; the drainer checks it. A slot with two owners
+/// would show a mixed pattern, a lost one would be missing at the end.
 #[test]
 fn many_producers_one_drainer() {
     const PRODUCERS: u64 = 4;

@@ -1,10 +1,10 @@
-//! A wait for a monitor, as a slot carries it. Must not interpret it.
+//! A wait for a monitor, in a slot's form. Must not interpret it.
 
-/// Who had a monitor when a thread began to wait for it.
+/// The owner of a monitor when a thread began to wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
 pub enum LockOwner {
-    /// Nobody any more, or it is not known.
+    /// No owner any more, or it is not known.
     #[default]
     Unknown,
     /// The platform thread with this id of the kernel's.
@@ -15,7 +15,7 @@ pub enum LockOwner {
     User(u64),
 }
 
-/// A wait for a monitor that is over and was chosen.
+/// A sampled wait for a monitor that is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Wait {
@@ -25,25 +25,26 @@ pub struct Wait {
     pub duration_ns: u64,
     /// The time in such waits that it stands for.
     pub weight_ns: u64,
-    /// Where the runtime keeps the monitor, or 0: tells monitors apart while threads contend.
+    /// Where the runtime keeps the monitor, or 0: distinguishes monitors while threads contend.
     pub monitor: u64,
-    /// Of which class the object is: a number that the agent understands.
+    /// The object's class: a number that the agent understands.
     pub class: u32,
-    /// Who had it.
+    /// The owner.
     pub owner: LockOwner,
-    /// Whether it was asked where that one was.
+    /// Whether the owner's stack was requested.
     pub asked: Asked,
 }
 
-/// What became of the question where a monitor's owner was when a wait for it began.
+/// The outcome of the request for the owner's stack when a wait for a monitor began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Asked {
-    /// The time in waits that the answer stands for, in nanoseconds; 0: it was not asked.
+    /// The time in waits that the answer stands for, in nanoseconds; 0: it was not requested.
     pub weight_ns: u64,
-    /// What the answer is known by ([`SlotHeader::request`](super::SlotHeader::request)); 0: there
-    /// is none.
+    /// The number that identifies the answer
+    /// ([`SlotHeader::request`](super::SlotHeader::request)); 0 without an answer.
     pub request: u64,
-    /// Why there is none, as far as that was known then: a number that the agent understands.
+    /// Why the answer is missing, as far as that was known then: a number that the agent
+    /// understands.
     pub why: u32,
 }

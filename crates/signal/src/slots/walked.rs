@@ -21,7 +21,7 @@ pub struct WalkNote {
     at: u32,
     len: u32,
     outcome: u32,
-    /// The flaw's number plus one; 0 for none.
+    /// The flaw's number plus one; 0 for no flaw.
     flaw: u32,
     gaps: u32,
     ns: u64,
@@ -73,7 +73,7 @@ impl WalkNote {
         (self.at as usize, self.len as usize)
     }
 
-    /// The walk's result; `None` if there was none.
+    /// The walk's result; `None` without a walk.
     #[must_use]
     pub fn walk(&self) -> Option<Walk> {
         let failure = |number: u32| Failure::from_id(u64::from(number));
@@ -97,8 +97,8 @@ impl WalkNote {
     }
 }
 
-/// A thread to be walked, for the agent's hook: what the handler noted of it, and where the frames
-/// go. The thread stands still meanwhile.
+/// A thread to be walked, for the agent's hook: the handler's notes about it, and where the frames
+/// go. The thread stands still during the walk.
 pub struct WalkTarget<'a> {
     slot: &'a mut OwnedSlot,
     live: Live,
@@ -115,7 +115,7 @@ impl<'a> WalkTarget<'a> {
         }
     }
 
-    /// What the handler noted.
+    /// The handler's notes.
     #[inline]
     pub fn header(&mut self) -> &SlotHeader {
         self.slot.header()

@@ -1,4 +1,4 @@
-//! What a slot holds, as its readers see it: walks, copies of the stack and of chunks, names.
+//! A slot's content, as its readers see it: walks, copies of the stack and of chunks, names.
 
 use super::*;
 use crate::config::ClassSpec;
@@ -19,7 +19,7 @@ fn pool() -> SlotPool {
     unsafe { SlotPool::new(region, &specs) }.unwrap()
 }
 
-/// Fills the slot and looks at it.
+/// Fills the slot and reads it.
 fn seen(pool: &SlotPool, fill: impl FnOnce(&mut OwnedSlot), look: impl Fn(&Slot<'_>)) {
     let mut slot = pool.take(1).unwrap();
     slot.header().walk = WalkNote::NONE;
@@ -93,7 +93,7 @@ fn frames_come_back_from_where_they_were_put() {
         assert_eq!(slot.frames(), frames);
         assert_eq!(slot.stack().len(), 20);
     });
-    // No frames where no walk is noted, and none outside of the slot's data or between words.
+    // No frames if no walk is noted, and none outside of the slot's data or between words.
     let capacity = pool.largest();
     for (at, note) in [
         (32, false),

@@ -1,4 +1,4 @@
-//! Signals that land in a thread that is ending, and threads that end without a word.
+//! Signals that arrive in a thread that is ending, and threads that end without notice.
 
 use super::Stage;
 use crate::common::{burn, burn_until, register_here};
@@ -35,7 +35,7 @@ extern "C" fn destroy(record: *mut c_void) {
 }
 
 fn key() -> libc::pthread_key_t {
-    // 0 means that there is none yet: the key is kept plus one.
+    // 0 means that the key has not been made yet: the key is kept plus one.
     static KEY: AtomicU32 = AtomicU32::new(0);
     let known = KEY.load(Ordering::Relaxed);
     if known != 0 {
@@ -55,7 +55,7 @@ fn set_key(key: libc::pthread_key_t, record: &'static ThreadRecord) {
     assert_eq!(unsafe { libc::pthread_setspecific(key, value) }, 0);
 }
 
-/// The threads are gone without having said so; they are found, and their records free again.
+/// The threads have exited without notice. They are found, and their records are free again.
 fn await_burial(engine: &'static Engine) {
     for _ in 0..1_000_000 {
         engine.tend();
@@ -103,7 +103,7 @@ extern "C-unwind" fn leave(_: *mut c_void) -> *mut c_void {
     unsafe { pthread_exit(std::ptr::null_mut()) }
 }
 
-/// Many threads that end by `pthread_exit`, at whatever moment the signals come.
+/// Many threads that end by `pthread_exit`, at random moments relative to the signals.
 pub fn threads_end_in_the_middle(stage: &Stage<'_>) {
     const ROUNDS: u64 = 30;
     type Start = extern "C" fn(*mut c_void) -> *mut c_void;

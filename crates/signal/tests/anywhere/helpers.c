@@ -1,6 +1,6 @@
-// What Rust has no safe word for: children that share the memory of their parent, and threads
-// without thread-local storage. The same library is loaded and unloaded all the time by the test of
-// the dynamic loader; then its thread-local variable, constructor and destructor are what matters.
+// Helpers that Rust cannot express safely: children that share the memory of their parent, and
+// threads without thread-local storage. The test of the dynamic loader loads and unloads this
+// library all the time; it needs the thread-local variable, constructor and destructor.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -83,7 +83,7 @@ pid_t fork_child(long cpu_ns, int signal, volatile unsigned *flag) {
 }
 
 // A thread that has no thread pointer at all, as between a system call that makes a thread and
-// the code that sets it up. It spins until `*stop`; `*tid` is its id, and 0 when it is gone.
+// the code that sets it up. It spins until `*stop`; `*tid` is its id, and 0 when it has ended.
 long bare_thread(void *stack_end, int *tid, volatile int *stop) {
     long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                  CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;

@@ -34,7 +34,7 @@ pub fn c_path(path: &Path) -> CString {
 }
 
 impl Helpers {
-    /// Loads them for good.
+    /// Loads them permanently.
     pub fn load(library: &Path) -> Helpers {
         let path = c_path(library);
         // SAFETY: our own library, whose constructor only adds numbers.

@@ -1,4 +1,4 @@
-//! Signals that land in the dynamic loader: while it holds its lock, while constructors and
+//! Signals that arrive in the dynamic loader: while it holds its lock, while constructors and
 //! destructors run, while it makes thread-local storage.
 
 use super::Stage;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const THREADS: u64 = 3;
 const CPU_NS: u64 = 150_000_000;
 
-/// Loads, uses and unloads a library over and over.
+/// Loads, uses and unloads a library again and again.
 fn reload(library: &Path) {
     let path = c_path(library);
     let until_ns = sys::own_cpu_ns() + CPU_NS;

@@ -1,9 +1,10 @@
-//! A thread may be anywhere when the signal comes: in the dynamic loader, at its very end, about to
-//! become two processes, on another stack, in `malloc`, without thread-local storage, with signals
-//! blocked. For each way to walk it is sampled there, gets away, and has its CPU time counted.
+//! A thread may be anywhere when the signal comes: in the dynamic loader, at its very end, about
+//! to become two processes, on another stack, in `malloc`, without thread-local storage, with
+//! signals blocked. In each place, and with each way to walk, the thread is sampled, continues,
+//! and has its CPU time counted.
 //!
-//! The engine's handler is replaced by one that looks at what the handler does to the place it
-//! landed in: `errno` is kept, nothing is allocated, and no other process ever runs it.
+//! The engine's handler is replaced by a test handler that checks the state the real one leaves
+//! behind: `errno` is kept, nothing is allocated, and no other process ever runs it.
 
 mod ends;
 mod helpers;
@@ -40,9 +41,9 @@ static WALKS: AtomicU64 = AtomicU64::new(0);
 static WALKING: AtomicU32 = AtomicU32::new(0);
 static DELAY_US: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// A thread that must not be asked for its thread-local storage.
+/// A thread that must not touch its thread-local storage.
 static BARE_TID: AtomicI32 = AtomicI32::new(0);
-/// Handlers run by other processes; in memory that children share.
+/// Number of handlers run by other processes; in memory that children share.
 static ELSEWHERE: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
 struct Watching;
@@ -73,8 +74,8 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
-/// How many signals the calling thread has handled. With timers these come at ticks of the kernel,
-/// and a thread that shares its processor can run for long without being there at one.
+/// How many signals the calling thread has handled. Timers' signals come at ticks of the kernel,
+/// and a thread that shares its processor can run for long without meeting one.
 pub fn handled() -> u32 {
     HANDLED.get()
 }
@@ -110,9 +111,9 @@ extern "C" fn watched(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     *errno = before;
 }
 
-/// "Walks" one frame, and meets memory that cannot be read on the way.
+/// "Walks" one frame, and reads memory that cannot be read on the way.
 fn walk(target: &mut WalkTarget<'_>) {
-    let wild = target.live().word(16).is_ok();
+    let wild = target.live().word(0x10_0000).is_ok();
     let (id, bci) = (target.header().regs.rip, i32::from(wild));
     WALKS.fetch_add(1, Ordering::Relaxed);
     target.keep(|frames| {
@@ -132,7 +133,7 @@ extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
     walk(target);
 }
 
-/// The thread that walks others; like a handler it must not allocate.
+/// The thread that walks others. Like a handler it must not allocate.
 fn serve(engine: &'static Engine) {
     WATCHED.set(true);
     engine.serve(|target| {
@@ -147,7 +148,7 @@ fn serve(engine: &'static Engine) {
     WATCHED.set(false);
 }
 
-/// What a scenario works with.
+/// The parts of a scenario.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
     pub engine: &'static Engine,
@@ -157,7 +158,7 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// What was sampled during `work`, whose accounts must add up.
+    /// The samples taken during `work`, whose accounts must add up.
     pub fn record(&self, work: impl FnOnce() -> Vec<Account>) -> Vec<Sample> {
         let engine = self.engine;
         let (walks, timeouts) = (WALKS.load(Ordering::Relaxed), self.timeouts());
@@ -180,7 +181,7 @@ impl Stage<'_> {
         assert!(walked + copied >= samples.len() as u64, "{walked} {copied}");
         let instead = engine.counters().get(Cause::WalkedInstead) - instead;
         match self.vantage {
-            // Alternate stacks and those of unknown bounds are walked where they are.
+            // Alternate stacks and those of unknown bounds are walked in the handler.
             Vantage::Snapshot => assert_eq!(walked, instead),
             _ => assert!(walked > 0 && instead == 0, "{walked} {instead}"),
         }

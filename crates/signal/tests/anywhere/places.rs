@@ -1,4 +1,4 @@
-//! Signals that land on another stack, in malloc, in threads that block signals, and in a thread
+//! Signals that arrive on another stack, in malloc, in threads that block signals, and in a thread
 //! that has no thread-local storage.
 
 use super::{BARE_TID, IN_MALLOC_COUNT, INTERVAL_NS, Stage, handled};
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 /// A signal of the program's own.
 const THEIR_SIGNAL: i32 = 60;
-/// Of an alternate stack; what `SIGSTKSZ` has been for long. A debug build needs more than that.
+/// Size of an alternate stack; the value of `SIGSTKSZ` for long. A debug build needs more than
+/// that.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Signals that come to the alternate stack at least.
+/// Minimum number of signals that come to the alternate stack.
 const SIGNALS: u32 = 3;
 
 extern "C" fn burn_in_handler(_: i32) {
@@ -23,7 +24,7 @@ extern "C" fn burn_in_handler(_: i32) {
     burn_until(|| handled() >= before + SIGNALS);
 }
 
-/// A handler of the program, on its alternate stack, that takes long: ours comes on top of it.
+/// A long handler of the program, on its alternate stack: ours runs on top of it.
 pub fn on_an_alternate_stack(stage: &Stage<'_>) {
     static STACK: AtomicU64 = AtomicU64::new(0);
     let action = sys::KernelAction {
@@ -93,7 +94,7 @@ fn change_mask(how: i32, set: u64) {
     assert_eq!(result, 0);
 }
 
-/// Walks meet unreadable memory while the thread blocks the signals that say so.
+/// Walks meet unreadable memory while the thread blocks the signals of faults.
 pub fn with_faults_blocked(stage: &Stage<'_>) {
     let samples = stage.record(|| {
         run_threads(stage.engine, 0..2, |_| {
@@ -105,7 +106,7 @@ pub fn with_faults_blocked(stage: &Stage<'_>) {
     assert!(samples.iter().any(|s| s.reason == Reason::CpuTime));
 }
 
-/// A thread that blocks everything for long has its time counted once it does not.
+/// A thread that blocks all signals for long has its time counted afterwards.
 pub fn with_all_signals_blocked(stage: &Stage<'_>) {
     const BLOCKED_NS: u64 = 20_000_000;
     let samples = stage.record(|| {
@@ -119,13 +120,13 @@ pub fn with_all_signals_blocked(stage: &Stage<'_>) {
             }
         })
     });
-    // All of a blocked time comes at once, less the window in which it began.
+    // The blocked time comes in one sample, minus the window in which it began.
     let least = BLOCKED_NS - longest_window_ns(INTERVAL_NS);
     let whole = samples.iter().filter(|s| s.weight_ns >= least).count();
     assert!(whole >= 6, "{whole} of 6");
 }
 
-/// A thread whose thread pointer is null: it has been made, and nothing of it has been set up yet.
+/// A thread whose thread pointer is null: it has been made, but not set up yet.
 pub fn without_a_thread_pointer(stage: &Stage<'_>) {
     let engine = stage.engine;
     let samples = stage.record(|| {

@@ -1,5 +1,5 @@
-//! Processes made by a process that is being sampled: they are never signalled, never held up, and
-//! start with nothing of ours; their CPU time is not their parent's.
+//! Processes made by a process that is being sampled. They are never signalled, never held up, and
+//! start without any of our state. Their CPU time is not their parent's.
 
 use super::{DELAY_US, Stage, WALKING, elsewhere};
 use crate::common::{burn, register_here, run_threads, settle};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const CHILD_CPU_NS: i64 = 20_000_000;
 /// A child that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What `_exit` and `waitpid` make of a code.
+/// Shift between the code of `_exit` and the status of `waitpid`.
 const EXIT_CODE_SHIFT: i32 = 8;
 
 /// The exit code of a child, which must not hang.
@@ -53,13 +53,13 @@ pub fn vfork_children_are_left_alone(stage: &Stage<'_>) {
         })
     });
     assert_eq!(elsewhere(), before, "a child was signalled");
-    // That would have been seen; and somebody else's signal does a child no harm.
+    // That would have been seen; and a foreign signal does a child no harm.
     let status = helpers.vfork_child(0, engine.signal(), false);
     assert_eq!(status, 7 << EXIT_CODE_SHIFT);
     assert_eq!(elsewhere(), before + 1);
 }
 
-/// Children that go on without becoming another program: they allocate, burn and exit.
+/// Children that continue without becoming another program: they allocate, burn and exit.
 pub fn forked_children_are_left_alone(stage: &Stage<'_>) {
     let (engine, helpers, before) = (stage.engine, stage.helpers, elsewhere());
     stage.record(|| {
@@ -114,7 +114,7 @@ pub fn a_fork_while_threads_wait(stage: &Stage<'_>) {
     assert_eq!(elsewhere(), before, "a child was signalled");
 }
 
-/// A fork that takes many intervals must not be begun again for each signal.
+/// A fork that takes many intervals must not be restarted for each signal.
 pub fn a_long_fork_comes_to_its_end(stage: &Stage<'_>) {
     const BYTES: usize = 128 << 20;
     let (engine, helpers) = (stage.engine, stage.helpers);

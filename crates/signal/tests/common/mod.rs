@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a thread knows about itself at its end.
+/// A thread's own data at its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
     /// Index of its record.
@@ -47,7 +47,7 @@ pub fn longest_window_ns(interval_ns: u64) -> u64 {
     }
 }
 
-/// An engine with perf events as they are permitted here; says so if they are not.
+/// An engine with perf events as they are permitted here; prints a line if they are not.
 pub fn with_events() -> Option<&'static Engine> {
     let Ok(PerfLevel { kernel }) = perf_permitted() else {
         println!("skipped: perf events are not permitted here");
@@ -60,7 +60,7 @@ pub fn with_events() -> Option<&'static Engine> {
     Some(dwell_signal::init(&config).unwrap())
 }
 
-/// Uses up `cpu_ns` of the calling thread's CPU time from now on.
+/// Uses `cpu_ns` of the calling thread's CPU time from now on.
 #[inline(never)]
 pub fn burn(cpu_ns: u64) {
     let until = sys::own_cpu_ns() + cpu_ns;
@@ -72,7 +72,7 @@ pub fn burn(cpu_ns: u64) {
     }
 }
 
-/// Uses up CPU time until `done`; gives up after much more than any timer needs.
+/// Uses CPU time until `done`; gives up after much more than any timer needs.
 pub fn burn_until(done: impl Fn() -> bool) {
     for _ in 0..5000 {
         if done() {
@@ -83,7 +83,7 @@ pub fn burn_until(done: impl Fn() -> bool) {
     panic!("five seconds of CPU time were not enough");
 }
 
-/// Keeps a signal out of the calling thread, or lets it in again.
+/// Blocks a signal in the calling thread, or unblocks it.
 pub fn block(signal: i32, is_out: bool) {
     let how = if is_out {
         libc::SIG_BLOCK
@@ -101,7 +101,7 @@ pub fn block(signal: i32, is_out: bool) {
     }
 }
 
-/// Takes the alternate signal stack away that Rust gives each thread: it is too small for walks in
+/// Removes the alternate signal stack that Rust gives each thread: it is too small for walks in
 /// debug builds.
 pub fn leave_signal_stack() {
     let none = libc::stack_t {
@@ -127,7 +127,7 @@ pub fn register_here(engine: &'static Engine, seed: u64) -> &'static ThreadRecor
 
 type Order = Box<dyn FnOnce() + Send>;
 
-/// A registered thread that does what it is told, and waits between.
+/// A registered thread that runs the jobs it is given, and waits in between.
 pub struct Worker {
     pub record: &'static ThreadRecord,
     tell: Sender<Order>,
@@ -186,7 +186,8 @@ pub fn settle(engine: &'static Engine, record: &'static ThreadRecord) -> Account
     }
 }
 
-/// Runs `work` on a registered thread for each of the numbers; the accounts of all of them.
+/// Runs `work` on a registered thread for each of the numbers; returns the accounts of all of
+/// them.
 pub fn run_threads(
     engine: &'static Engine,
     numbers: std::ops::Range<u64>,
@@ -290,8 +291,8 @@ pub fn weight_of(samples: &[Sample], account: &Account) -> u64 {
         .sum()
 }
 
-/// Works on its own record all the time, so that signals find it busy, and then stops doing so: the
-/// thread must not have fallen silent.
+/// Works on its own record all the time, so that signals find it busy, and then stops doing so.
+/// The thread must still get signals afterwards.
 pub fn busy_record_keeps_being_sampled(engine: &'static Engine, interval_ns: u64) {
     let worker = thread::spawn(move || {
         let record = register_here(engine, 0xb5);

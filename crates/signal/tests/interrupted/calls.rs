@@ -1,5 +1,5 @@
-//! System calls that block for a moment, each ready to be made many times. Every one says whether
-//! the kernel begins it again after a handler with `SA_RESTART`; see signal(7).
+//! System calls that block for a moment, each ready to be made many times. Each has a flag for
+//! whether the kernel restarts it after a handler with `SA_RESTART`; see signal(7).
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What others do to end a wait they do about so often.
+/// Helper threads end a wait about this often.
 const PACE: Duration = Duration::from_micros(300);
-/// Waits that end by themselves last about so long.
+/// Waits with a timeout last about so long.
 const WAIT_NS: i64 = 300_000;
 const WAIT_US: i64 = WAIT_NS / 1000;
 
@@ -21,9 +21,9 @@ type Result<T> = core::result::Result<T, i32>;
 /// One kind of call.
 pub struct Call {
     pub name: &'static str,
-    /// Whether the kernel or the C library begins it again after a handler of ours.
+    /// Whether the kernel or the C library restarts it after a handler of ours.
     pub restarts: bool,
-    /// Gets ready; what it gives makes one call.
+    /// Gets ready; the result makes one call.
     pub prepare: fn() -> Box<dyn FnMut() -> Result<()>>,
 }
 
@@ -31,7 +31,7 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-/// A result of -1 is an error, unless it is one of those that end a wait as planned.
+/// A result of -1 is an error, unless `errno` is one that ends a wait as planned.
 fn outcome(result: i64, planned: &[i32]) -> Result<()> {
     match errno() {
         _ if result >= 0 => Ok(()),
@@ -59,7 +59,7 @@ fn until() -> libc::timespec {
     }
 }
 
-/// Says when it is dropped that helpers shall end.
+/// Marks when it is dropped that helpers are to end.
 struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {
@@ -68,7 +68,7 @@ impl Drop for Over {
     }
 }
 
-/// Lets a thread do something at its pace until the value is dropped.
+/// Repeats an action on a thread at its pace until the value is dropped.
 fn meanwhile(mut action: impl FnMut() + Send + 'static) -> Over {
     let over = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&over);
@@ -114,7 +114,7 @@ fn poll_made_ready() -> Box<dyn FnMut() -> Result<()>> {
 }
 
 fn epoll_wait() -> Box<dyn FnMut() -> Result<()>> {
-    // SAFETY: a new descriptor, owned by nobody else.
+    // SAFETY: a new descriptor without another owner.
     let epoll = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
     Box::new(move || {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
@@ -219,7 +219,7 @@ fn semaphore() -> Box<dyn FnMut() -> Result<()>> {
 fn sigtimedwait() -> Box<dyn FnMut() -> Result<()>> {
     // SAFETY: a signal set is plain data, initialised by sigemptyset.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is a local; SIGUSR1 is blocked in this thread, and nobody sends it.
+    // SAFETY: the set is a local; SIGUSR1 is blocked in this thread, and never sent.
     unsafe {
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGUSR1);
@@ -240,7 +240,7 @@ fn receive(fd: RawFd) -> i64 {
 
 fn read() -> Box<dyn FnMut() -> Result<()>> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors; both belong to nobody else.
+    // SAFETY: room for two descriptors; neither has another owner.
     let (here, there) = unsafe {
         assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
         (
@@ -276,7 +276,7 @@ fn receive_in_time() -> Box<dyn FnMut() -> Result<()>> {
     })
 }
 
-/// A listening socket with room for one connection that waits, at an address without a file.
+/// A listening socket with room for one waiting connection, at an address without a file.
 fn listener(name: &str) -> (OwnedFd, libc::sockaddr_un, libc::socklen_t) {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     let mut address = libc::sockaddr_un {

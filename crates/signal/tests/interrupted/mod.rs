@@ -1,6 +1,6 @@
-//! What system calls of the program notice of our signals: which of them can fail with `EINTR`, and
-//! how often they do. Calls that the kernel begins again after a handler with `SA_RESTART` never
-//! fail; and a thread that blocks is hardly ever signalled.
+//! The effect of our signals on the program's system calls: which of them can fail with `EINTR`,
+//! and how often they do. Calls that the kernel restarts after a handler with `SA_RESTART` never
+//! fail. A thread that blocks is hardly ever signalled.
 
 mod calls;
 
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 /// An interval short enough that signals come all the time.
 const SHORT_NS: u64 = 100_000;
-/// The one that recordings have unless they are told otherwise.
+/// The default interval of recordings.
 const USUAL_NS: u64 = 10_000_000;
 /// Computed before each call, without entering the kernel.
 const COMPUTE: Duration = Duration::from_micros(30);
 
-/// How stacks are walked does not matter here, but that they are.
+/// The way of walking does not matter here, only that stacks are walked.
 extern "C" fn walk(target: &mut WalkTarget<'_>) {
     target.keep(|_| Walk {
         len: 0,
@@ -37,8 +37,8 @@ fn compute() {
     }
 }
 
-/// Makes a call as long as more are wanted, which is told how many there were and how many of them
-/// were interrupted; the latter. Nothing else may happen to it.
+/// Repeats a call while `more` returns true, given the number of calls and of interrupted calls.
+/// Returns the number of interrupted calls. The call must not fail in any other way.
 fn interrupted(call: &Call, more: impl Fn(u32, u32) -> bool, ready: &Barrier) -> u32 {
     let mut once = (call.prepare)();
     ready.wait();
@@ -55,12 +55,12 @@ fn interrupted(call: &Call, more: impl Fn(u32, u32) -> bool, ready: &Barrier) ->
     count
 }
 
-/// Sends a thread our signal without pause, as if it were meant for somebody else: whether the call
-/// can be interrupted at all.
+/// Sends a thread our signal without pause, as a foreign one: shows whether the call can be
+/// interrupted at all.
 fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
     /// A cookie of a record that does not exist.
     const STALE: u64 = 0xd3e1 << 48 | 0xf_ffff;
-    /// Where machines are busy, signals may not come for long.
+    /// On busy machines, signals may not arrive for long.
     const CALLS_MAX: u32 = 100_000;
     let handled = || engine.counters().get(Cause::Stale);
     let before = handled();
@@ -79,7 +79,7 @@ fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
         });
         ready.wait();
         while !over.load(Ordering::Acquire) && !worker.is_finished() {
-            // Fails when the thread is gone, or its queue is full.
+            // Fails when the thread has exited, or its queue is full.
             let _ = sys::queue_signal(tid.load(Ordering::Acquire), engine.signal(), STALE);
             thread::sleep(Duration::from_micros(20));
         }
@@ -89,7 +89,7 @@ fn bombarded(engine: &'static Engine, call: &'static Call) -> u32 {
     })
 }
 
-/// The kernel begins again what signal(7) says it does, and nothing else.
+/// The kernel restarts exactly the calls that signal(7) lists.
 fn what_can_be_interrupted(engine: &'static Engine) {
     for call in &CALLS {
         let count = bombarded(engine, call);
@@ -98,7 +98,7 @@ fn what_can_be_interrupted(engine: &'static Engine) {
     }
 }
 
-/// All calls at once, each on a thread that is sampled; prints how often each was interrupted.
+/// All calls at once, each on a sampled thread; prints how often each was interrupted.
 fn sampled(engine: &'static Engine, interval_ns: u64, vantage: Vantage, times: u32) -> u32 {
     engine.set_vantage(vantage, 100);
     engine.start(interval_ns);
@@ -125,7 +125,7 @@ fn sampled(engine: &'static Engine, interval_ns: u64, vantage: Vantage, times: u
         );
         all += samples;
         failed += count;
-        // One signal interrupts at most one call.
+        // One signal can interrupt only one call.
         assert!(u64::from(count) <= samples + 1 + cpu_ns / interval_ns);
         assert!(!call.restarts || count == 0, "{}", call.name);
     }
@@ -145,8 +145,9 @@ fn plan() -> (u32, &'static [u64]) {
     }
 }
 
-/// With one kind of engine: what can happen, and how often it does. Unless `in_kernel`, signals are
-/// made while threads are in user mode, or on their way there; they come before the next call.
+/// For one kind of engine: which calls can be interrupted, and how often. Unless `in_kernel`,
+/// signals are made while threads are in user mode, or on their way there. They arrive before the
+/// next call.
 pub fn run(kind: EngineKind, in_kernel: bool) {
     let config = Config {
         engine: kind,
@@ -160,7 +161,7 @@ pub fn run(kind: EngineKind, in_kernel: bool) {
     for interval_ns in intervals_ns {
         for vantage in [Vantage::Snapshot, Vantage::Handler, Vantage::Paused] {
             let count = sampled(engine, *interval_ns, vantage, times);
-            // None has been seen; an interrupt that comes late could do it.
+            // No interrupt has been seen here; one that comes late could do it.
             let most = times * CALLS.len() as u32 / 1000;
             assert!(in_kernel || count <= most, "{count} calls");
         }

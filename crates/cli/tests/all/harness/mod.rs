@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Done {
     pub status: ExitStatus,
@@ -23,14 +23,14 @@ impl Done {
         self.status.code()
     }
 
-    /// Fails with everything that was said unless the exit code is this.
+    /// Fails with the whole output unless the exit code is this.
     #[track_caller]
     pub fn exits(self, code: i32) -> Done {
         assert_eq!(self.code(), Some(code), "{self:?}");
         self
     }
 
-    /// The error line, which must be the only one that begins with the command's name.
+    /// The error line. It must be the only line that begins with the command's name.
     #[track_caller]
     pub fn error(&self) -> &str {
         let lines: Vec<&str> = self
@@ -43,7 +43,7 @@ impl Done {
     }
 }
 
-/// A directory of one test, in which commands run; removed at the end.
+/// Directory of one test, in which commands run. Removed at the end.
 pub struct Place {
     pub dir: PathBuf,
 }
@@ -58,7 +58,7 @@ impl Place {
         self.dir.join(name)
     }
 
-    /// The command, ready to be given more.
+    /// The command with these arguments.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dwell"));
         command
@@ -72,29 +72,29 @@ impl Place {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the command to its end.
     pub fn dwell(&self, args: &[&str]) -> Done {
         finish(self.command(args).spawn().unwrap())
     }
 
-    /// Starts it; the test goes on once it said `line` on standard error.
+    /// Starts the command. Returns once it has printed `line` to standard error.
     pub fn dwell_until(&self, args: &[&str], line: &str) -> Child {
         self.started_until(&mut self.command(args), line)
     }
 
-    /// The same for a command that starts it.
+    /// The same for another program that starts it.
     pub fn started_until(&self, command: &mut Command, line: &str) -> Child {
         command.current_dir(&self.dir).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         wait_for(&mut stderr, line);
-        // Keeps reading, so that the command never waits for us.
+        // Keeps reading, so that the command never blocks on a full pipe.
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
         child
     }
 
-    /// The names of the files in here.
+    /// The names of the files in the directory.
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.dir).unwrap();
         let mut names: Vec<String> = entries
@@ -104,7 +104,7 @@ impl Place {
         names
     }
 
-    /// Fails unless the busy method is on some stack of the recording.
+    /// Fails unless a stack of the recording has the busy method.
     #[track_caller]
     pub fn has_busy_stack(&self, jfr: &str) {
         let out = format!("{jfr}.collapsed");
@@ -119,7 +119,7 @@ impl Place {
         );
     }
 
-    /// Samples of a recording, from our own text report.
+    /// Samples of a recording, by dwell's own text report.
     #[track_caller]
     pub fn samples(&self, jfr: &str) -> u64 {
         let report = self.dwell(&["report", jfr, "--text"]).exits(0);
@@ -147,7 +147,7 @@ impl Drop for Place {
     }
 }
 
-/// Waits for a command's end and collects what it said.
+/// Waits for a command's end and collects its output.
 pub fn finish(child: Child) -> Done {
     let output = child.wait_with_output().unwrap();
     Done {
@@ -157,7 +157,7 @@ pub fn finish(child: Child) -> Done {
     }
 }
 
-/// Reads lines up to the one that begins so.
+/// Reads lines up to the one that begins like this.
 pub fn wait_for(lines: &mut impl BufRead, start: &str) {
     let mut seen = String::new();
     loop {
@@ -180,7 +180,7 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// The jar with programs that burn CPU, as the build scripts leave it.
+/// The jar with the test programs, from the build scripts.
 pub fn programs() -> PathBuf {
     let jar =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/java/dwell-testprograms.jar");
@@ -188,7 +188,7 @@ pub fn programs() -> PathBuf {
         .expect("target/java/dwell-testprograms.jar; java/build.sh makes it")
 }
 
-/// Words that run a program which burns CPU in `steadyRoot` for so many seconds.
+/// Command line of a program that burns CPU in `steadyRoot` for so many seconds.
 pub fn busy_words(seconds: u32) -> Vec<String> {
     busy_words_of(&programs(), seconds)
 }
@@ -204,7 +204,7 @@ fn busy_words_of(jar: &Path, seconds: u32) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Words that run a program whose one thread sleeps.
+/// Command line of a program whose only thread sleeps.
 fn resting_words_of(jar: &Path) -> Vec<String> {
     let jar = jar.to_str().unwrap();
     let words = ["-cp", jar, "io.dwell.test.Idle", "threads=1", "seconds=120"];
@@ -217,7 +217,7 @@ fn copy_of_programs() -> PathBuf {
     copy
 }
 
-/// A JVM that burns CPU, or hardly any; ended with this value.
+/// A JVM that burns CPU, or an idle one. It ends when dropped.
 pub struct Busy {
     pub child: Child,
     pub pid: u32,
@@ -229,18 +229,19 @@ impl Busy {
         Busy::with(Command::new(jdk.java()), busy_words(120))
     }
 
-    /// An idle one, for tests that do not depend on its work: other tests have the processor.
+    /// An idle JVM, for tests that do not depend on its work, so that other tests get the
+    /// processor.
     pub fn resting(jdk: &Jdk) -> Busy {
         Busy::with(Command::new(jdk.java()), resting_words_of(&programs()))
     }
 
-    /// Runs it as another user, or elsewhere, by a command to which the JVM's words are added. The
-    /// repository may be where only its owner can read.
+    /// Runs it as another user or in a container: `command` gets the JVM's command line as
+    /// arguments. Only its owner may be able to read the repository.
     pub fn elsewhere(command: Command) -> Busy {
         Busy::with(command, busy_words_of(&copy_of_programs(), 120))
     }
 
-    /// Elsewhere, and resting.
+    /// The same, but idle.
     pub fn resting_elsewhere(command: Command) -> Busy {
         Busy::with(command, resting_words_of(&copy_of_programs()))
     }

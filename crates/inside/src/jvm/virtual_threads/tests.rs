@@ -1,10 +1,10 @@
-//! What is found out of virtual threads by JNI, and what of it may be missing.
+//! Lookup of virtual threads by JNI, with and without missing fields.
 
 use super::*;
 use crate::jvm::made_up::{self, FIELDS, Jni, Words, handle, live};
 
 impl VirtualThreads {
-    /// Fields one behind the other in each class; no set is known.
+    /// Consecutive fields in each class; no set is known.
     pub(crate) fn made_up() -> VirtualThreads {
         let [first, second, third, fourth, ..] = FIELDS;
         VirtualThreads {
@@ -114,7 +114,7 @@ fn find(jni: &Jni, class_word: ClassWord) -> Option<VirtualThreads> {
 }
 
 #[test]
-fn all_of_it_is_found_and_nothing_is_held() {
+fn complete_jdk_is_found_without_leaked_references() {
     let jni = jdk();
     let known = find(&jni, ClassWord::Narrow).unwrap();
     let states = States {
@@ -158,11 +158,11 @@ fn all_of_it_is_found_and_nothing_is_held() {
     };
     assert_eq!(known.flocks, flocks);
     assert_eq!(known.monitor_entry, ABSENT);
-    assert_eq!(jni.references(), (0, 2), "only two sets are held for good");
+    assert_eq!(jni.references(), (0, 2), "only two sets stay referenced");
 }
 
 #[test]
-fn without_what_all_is_read_by_nothing_is_known() {
+fn missing_required_field_finds_nothing() {
     for (class, name) in [
         (THREAD, "state"),
         (THREAD, "cont"),
@@ -184,7 +184,7 @@ fn without_what_all_is_read_by_nothing_is_known() {
 }
 
 #[test]
-fn without_the_rest_only_that_is_unknown() {
+fn missing_optional_field_is_unknown_alone() {
     let jni = jdk();
     jni.forget(REGISTRY, "CONTAINER_REGISTRY");
     jni.forget("java/lang/ref/Reference", "referent");
@@ -197,7 +197,7 @@ fn without_the_rest_only_that_is_unknown() {
 }
 
 #[test]
-fn older_versions_call_things_otherwise() {
+fn older_names_of_fields_are_found() {
     let jni = jdk();
     for name in ["UNPARKED", "BLOCKED", "UNBLOCKED", "WAIT", "TIMED_WAIT"] {
         jni.forget(THREAD, name);
@@ -213,7 +213,7 @@ fn older_versions_call_things_otherwise() {
 }
 
 #[test]
-fn carriers_are_told_by_the_class_of_their_object() {
+fn carrier_is_recognised_by_its_class() {
     const OBJECT_AT: u64 = 8;
     let carrier = made_up::class("jdk/internal/misc/CarrierThread");
     let mut layout = made_up::layout();
@@ -239,7 +239,7 @@ fn carriers_are_told_by_the_class_of_their_object() {
 }
 
 #[test]
-fn a_class_is_known_by_its_address_once_it_was_met() {
+fn class_is_recognised_by_address_after_first_use() {
     let layout = made_up::layout();
     let chunk = made_up::class("StackChunk");
     let class = KnownClass::named(b"StackChunk");
@@ -247,7 +247,7 @@ fn a_class_is_known_by_its_address_once_it_was_met() {
     assert_eq!(of(made_up::class("Other")), Ok(0));
     assert!(of(made_up::NOWHERE).is_err());
     assert_eq!(of(chunk), Ok(chunk));
-    // Another one is none that has to be read.
+    // Another class needs no reading.
     assert_eq!(of(made_up::NOWHERE), Ok(chunk));
     assert_eq!(of(made_up::class("StackChunk")), Ok(chunk));
 }

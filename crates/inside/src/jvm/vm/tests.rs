@@ -1,4 +1,4 @@
-//! How field ids are understood, what is known of a JVM at first and later, and what is said of one
+//! Encoding of field ids, the known structures of a JVM at first and later, and errors for a JVM
 //! that cannot be walked.
 
 use super::*;
@@ -7,7 +7,7 @@ use dwell_walker::Fault;
 use dwell_walker::hotspot::objects::ClassWord;
 
 impl Vm {
-    /// A JVM with these structures, of which nothing else is known.
+    /// A JVM with these structures, and no others.
     pub(crate) fn made_up(layout: Layout) -> Vm {
         Vm {
             layout,
@@ -23,7 +23,7 @@ impl Vm {
         }
     }
 
-    /// The same where virtual threads return to what is in the word `at` once one has run.
+    /// The same, with the return address of virtual threads in the word `at` once one has run.
     pub(crate) fn with_virtual_threads(mut self, at: Words) -> Vm {
         self.layout.extra.cont_entry = 0x348;
         self.return_pc_at = at.at();
@@ -33,11 +33,11 @@ impl Vm {
 
 const THREAD: &str = "java/lang/Thread";
 const OWNABLE: &str = "java/util/concurrent/locks/AbstractOwnableSynchronizer";
-/// Where a `JavaThread` has its object.
+/// Offset of its object in a `JavaThread`.
 const OBJECT_AT: u64 = 8;
 
-/// A `JavaThread` and its object, whose first field leads back. Nothing else is near it, wherever a
-/// field is looked for.
+/// A `JavaThread` and its object, whose first field leads back. The memory around it is empty, for
+/// reads at any offset.
 fn thread(is_handle: bool) -> u64 {
     let thread = Words::zeroes(2);
     let class = made_up::class(THREAD);
@@ -65,7 +65,7 @@ fn layout(threads: &[u64]) -> Layout {
 }
 
 #[test]
-fn offsets_are_above_the_tag_bits_and_small() {
+fn field_offset_is_above_the_tag_bits_and_small() {
     let jni = Jni::of_thread();
     let ids = |shift| FieldIds { shift };
     let offset = |shift: u32, id: u64| {
@@ -84,7 +84,7 @@ fn offsets_are_above_the_tag_bits_and_small() {
 }
 
 #[test]
-fn the_width_of_tags_is_told_by_a_field_whose_value_is_known() {
+fn tag_width_is_found_by_a_field_with_known_value() {
     let jni = Jni::of_thread();
     let found = |threads: &[u64]| FieldIds::calibrate(live(), &layout(threads), jni.0).shift;
     assert_eq!(found(&[thread(true)]), 2, "no such field");
@@ -96,7 +96,7 @@ fn the_width_of_tags_is_told_by_a_field_whose_value_is_known() {
     }
     jni.field(THREAD, "eetop", "J", FIELDS[0] << 3);
     let mut threads = vec![without_object(); FieldIds::THREADS_TRIED - 1];
-    assert_eq!(found(&threads), 2, "nobody tells");
+    assert_eq!(found(&threads), 2, "no thread leads back");
     threads.push(thread(true));
     assert_eq!(found(&threads), 3);
     threads.insert(0, without_object());
@@ -105,7 +105,7 @@ fn the_width_of_tags_is_told_by_a_field_whose_value_is_known() {
 }
 
 #[test]
-fn objects_of_threads_are_known_if_one_of_them_leads_back() {
+fn thread_objects_are_known_if_one_leads_back() {
     let jni = Jni::of_thread();
     for (field, (name, kind)) in FIELDS.iter().zip([
         ("eetop", "J"),
@@ -118,7 +118,7 @@ fn objects_of_threads_are_known_if_one_of_them_leads_back() {
     jni.field(OWNABLE, owner, "Ljava/lang/Thread;", FIELDS[4] << 2);
     let found = |threads: &[u64]| {
         let mut layout = layout(threads);
-        // Wrong until it is found out.
+        // Wrong until the calibration.
         layout.extra.objects.class_word = ClassWord::Compact;
         thread_objects(&mut layout, live(), jni.0, FieldIds { shift: 2 });
         layout.extra.objects
@@ -148,7 +148,7 @@ fn objects_of_threads_are_known_if_one_of_them_leads_back() {
 }
 
 #[test]
-fn the_entry_in_a_monitor_s_list_is_known_once_the_jvm_has_it() {
+fn monitor_entry_is_known_once_the_jvm_has_it() {
     let offset = Words::zeroes(1);
     let mut vm = Vm::made_up(Layout::EMPTY);
     assert_eq!(vm.monitor_entry(live()), ABSENT, "no such symbol");
@@ -162,7 +162,7 @@ fn the_entry_in_a_monitor_s_list_is_known_once_the_jvm_has_it() {
 }
 
 #[test]
-fn a_jvm_is_completed_once_its_first_virtual_thread_has_run() {
+fn vm_is_complete_after_its_first_virtual_thread() {
     let return_pc = Words::zeroes(1);
     let mut vm = Vm::made_up(Layout::EMPTY);
     vm.layout.extra.cont_entry = 0x348;
@@ -178,11 +178,11 @@ fn a_jvm_is_completed_once_its_first_virtual_thread_has_run() {
     vm.layout.extra = extra;
     assert_eq!(completed(&vm), None, "there is nothing new");
     vm.layout.extra.cont_entry = ABSENT;
-    assert_eq!(completed(&vm), None, "no code tells where it is");
+    assert_eq!(completed(&vm), None, "no code has its address");
 }
 
 #[test]
-fn what_was_known_stays_where_it_is() {
+fn replaced_vm_keeps_its_address() {
     let shared = SharedVm::new(Vm::made_up(Layout::EMPTY));
     let before = shared.get();
     let mut vm = Vm::made_up(Layout::EMPTY);
@@ -192,7 +192,7 @@ fn what_was_known_stays_where_it_is() {
 }
 
 #[test]
-fn of_a_jvm_that_cannot_be_walked_it_is_told_why() {
+fn unwalkable_jvm_is_refused_with_a_reason() {
     let told = |error: LayoutError| VmError::from(error).to_string();
     for error in [
         LayoutError::Missing("Klass._name"),
@@ -204,7 +204,7 @@ fn of_a_jvm_that_cannot_be_walked_it_is_told_why() {
     }
     let fault = LayoutError::Table(TableError::Fault(Fault { addr: 1 }));
     assert_eq!(told(fault), "the JVM's structure tables cannot be read");
-    // No library at all is mapped as far as these modules know.
+    // These modules have no mapped library.
     let modules = Modules::only_own(|_| false);
     let found = Vm::load(live(), &modules, None);
     assert!(matches!(found, Err(VmError::NoLibrary)));

@@ -1,10 +1,10 @@
-//! That what is remembered is what a walk would find.
+//! A cached walk equals the walk that would be done.
 
 use super::*;
 use crate::jvm::made_up::{Words, live};
 use dwell_walker::{Failure, FrameKind};
 
-/// A stack of made-up words, which a made-up walk reads one after the other.
+/// A stack of fake words, which a fake walk reads in order.
 struct Stack {
     words: Words,
     len: u64,
@@ -13,7 +13,7 @@ struct Stack {
 impl Stack {
     fn of(words: &[u64]) -> Stack {
         Stack {
-            // One more, which is not of the stack.
+            // One more word, outside of the stack.
             words: Words::new(&[words, &[99]].concat()),
             len: words.len() as u64,
         }
@@ -33,7 +33,7 @@ impl Stack {
     }
 }
 
-/// A frame for each of the first words; tells whether it was walked, and the first frame.
+/// A frame for each of the first words. Returns whether it was walked, and the first frame.
 fn walk(remembered: &Remembered, start: &Start, len: usize, outcome: Outcome) -> (bool, u64) {
     let mut frames = [Frame::EMPTY; 8];
     let mut is_walked = false;
@@ -58,13 +58,13 @@ fn walk(remembered: &Remembered, start: &Start, len: usize, outcome: Outcome) ->
 }
 
 #[test]
-fn who_waits_where_it_did_is_not_walked_again() {
+fn thread_that_waits_at_the_same_place_is_not_walked() {
     let (remembered, stack) = (Remembered::default(), Stack::of(&[10, 11, 12, 13]));
     let ask = |start: &Start| walk(&remembered, start, 2, Outcome::Complete);
     let start = stack.start();
     assert_eq!(ask(&start), (true, 10));
     assert_eq!(ask(&start), (false, 10));
-    // Another thread, or others of its registers.
+    // Another thread, or other registers of this one.
     for other in [
         Start { thread: 9, ..start },
         Start { fp: 9, ..start },
@@ -89,13 +89,13 @@ fn only_words_that_a_walk_read_count() {
     stack.words.set(0, 20);
     assert_eq!(ask(), (true, 20));
     assert_eq!(ask(), (false, 20));
-    // It waits at two places in turn.
+    // It waits at two places alternately.
     stack.words.set(0, 10);
     assert_eq!(ask(), (false, 10));
 }
 
 #[test]
-fn a_walk_that_was_no_good_is_not_remembered() {
+fn failed_walk_is_not_cached() {
     let (remembered, stack) = (Remembered::default(), Stack::of(&[10, 11, 12, 13]));
     let start = stack.start();
     let failed = Outcome::Failed(Failure::Truncated);
@@ -104,7 +104,7 @@ fn a_walk_that_was_no_good_is_not_remembered() {
 }
 
 #[test]
-fn nobody_is_known_by_some_of_the_words() {
+fn walk_with_unrecorded_words_is_not_cached() {
     let stack = Stack::of(&[10, 11, 12, 13]);
     let words = vec![Cell::new((0, 0)); 2];
     let noted = |offsets: &[u64]| {
@@ -118,12 +118,12 @@ fn nobody_is_known_by_some_of_the_words() {
     };
     assert_eq!(noted(&[0, 8]), Some(vec![10, 11]));
     assert_eq!(noted(&[0, 8, 16]), None, "there is no room");
-    // What is not of the stack does not count.
+    // Words outside of the stack do not count.
     assert_eq!(noted(&[0, 8, 32]), Some(vec![10, 11]));
 }
 
 #[test]
-fn not_too_much_is_remembered() {
+fn cache_is_bounded() {
     let remembered = Remembered::default();
     let stacks: Vec<Stack> = (0..3000).map(|id| Stack::of(&[id, 1, 2, 3])).collect();
     let ask = |stack: &Stack| walk(&remembered, &stack.start(), 2, Outcome::Complete).0;
@@ -136,7 +136,7 @@ fn not_too_much_is_remembered() {
 }
 
 #[test]
-fn what_is_not_read_by_words_is_not_noted() {
+fn reads_of_other_sizes_are_not_recorded() {
     let (remembered, stack) = (Remembered::default(), Stack::of(&[10, 11]));
     let start = stack.start();
     let mut frames = [Frame::EMPTY; 8];

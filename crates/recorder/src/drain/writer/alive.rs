@@ -1,4 +1,4 @@
-//! Writes the objects that are still there, snapshot by snapshot.
+//! Writes the objects that are still alive, snapshot by snapshot.
 
 use super::Writer;
 use crate::drain::contexts::ContextTexts;
@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 use dwell_jfr::writer::{AllocationSample, Event, LiveObject, StackId, ThreadId};
 
 impl<R: Runtime> Writer<'_, R> {
-    /// Objects that are still there, and what is to be said of all.
+    /// Surviving objects, and the figures for all.
     pub(super) fn alive(
         &mut self,
         batch: &Batch,
@@ -22,7 +22,7 @@ impl<R: Runtime> Writer<'_, R> {
             let stack = of.stack;
             let stack = stack.and_then(|index| stacks.get(index as usize).copied());
             let thread = self.allocator(alive, sampler);
-            // The carrier may be gone, and says nothing of who keeps the object.
+            // The carrier may have exited, and does not show what keeps the object alive.
             let name = self.setup.recorder.classes.name(of.object.class);
             let class = self.chunk.object_class(&name);
             self.chunk.live_object(&LiveObject {
@@ -57,7 +57,7 @@ impl<R: Runtime> Writer<'_, R> {
         }
     }
 
-    /// The thread that has allocated an object, by the name that it had if it is gone.
+    /// The thread that has allocated an object, under its last name if it has exited.
     fn allocator(&mut self, alive: &PendingAlive, sampler: &Sampler<'_, R>) -> ThreadId {
         let key = alive.of.thread;
         if let Some(known) = self.chunk.thread_id(key) {

@@ -45,7 +45,7 @@ impl<R: Runtime> Writer<'_, R> {
         }
     }
 
-    /// Where the owner was, as one of those waits that asked says it.
+    /// The owner's stack in one of the waits that asked for it.
     fn owner_of_wait(
         &mut self,
         pending: &PendingWait,
@@ -75,8 +75,8 @@ impl<R: Runtime> Writer<'_, R> {
         });
     }
 
-    /// All waits since the recording began, while they were told, and what those that were chosen
-    /// say of them.
+    /// Sums of all waits since the recording began, while they were recorded, and the estimates
+    /// from the sampled ones.
     pub(super) fn wait_sums(&mut self, ticks: u64, now: &CounterSnapshot) {
         let stretch = self.setup.switched.get().lock;
         if !stretch.was_on() {

@@ -1,0 +1,163 @@
+"""Five threads that measure themselves, among others: how right a wall-clock profile of them is."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import recordings, stats, table, tools
+
+# The others of each population (bench/java/WallOthers.java).
+OTHERS = {
+    "idle-50": "idle:50", "idle-500": "idle:500", "idle-2000": "idle:2000",
+    "idle-10000": "idle:10000", "nap-50": "nap:50:100", "nap-500": "nap:500:100",
+    "nap-2000": "nap:2000:100", "nap-10000": "nap:10000:100", "nap10ms-50": "nap:50:10",
+    "nap10ms-500": "nap:500:10", "pool-200": "pool:200", "tenth-50": "tenth:50",
+    "tenth-500": "tenth:500", "virtual-10000": "virtual:10000", "brief-200": "brief:200",
+    "handover": "handover",
+}
+QUICK = ("idle-50", "nap-500")
+WORKERS = 5
+HOLE_MS = 100
+KINDS = ("kindRun", "kindSleep", "kindPark", "kindQueue", "kindMonitor", "kindLock", "kindWait",
+         "kindSocket")
+EVENTS = {"async-wall": ("profiler.WallClockSample",)}
+OWN_EVENTS = ("dwell.WallSample", "jdk.ExecutionSample")
+# The CPU time is measured from this part of a run on: the start is excluded.
+STEADY = 0.4
+TICK_MS = 20
+
+
+def run(jdk, name: str, population: str, seconds: int, options: list, path: Path) -> dict:
+    """One run; `path`: what the profiler writes with these options."""
+    classes = [tools.compiled(jdk, source, 8) for source in ("WallOthers", "WallMix")][0]
+    words = [jdk.tool("java"), "-Xmx1g", *options, "-cp", classes, "WallMix", str(WORKERS),
+             str(seconds), OTHERS[population]]
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, cwd=path.parent, text=True)
+    try:
+        while (line := child.stdout.readline()) and line.strip() != "ready":
+            pass
+        time.sleep(STEADY * seconds)
+        (before, began), length = (cpu_s(child.pid), time.monotonic()), size(path)
+        time.sleep((1 - STEADY) * seconds - 0.5)
+        cpu, length = cpu_s(child.pid) - before, size(path) - length
+        passed = time.monotonic() - began
+        output, _ = child.communicate(timeout=300)
+    finally:
+        child.kill()
+        child.wait()
+    if child.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, words))}\nfailed: {output[-2000:]}")
+    row = {"jdk": jdk.major, "name": name, "population": population, "cpu": cpu / passed,
+           "bytes": length * 60 / passed, "size": size(path)}
+    if name != "none":
+        row.update(compared(output, name, path, seconds))
+    print(f"  {row}", file=sys.stderr)
+    return row
+
+
+def compared(output: str, name: str, path: Path, seconds: int) -> dict:
+    """What the profile says of the five threads, beside what they say themselves."""
+    told: dict[str, dict] = {f"mix-{number}": {} for number in range(WORKERS)}
+    for words in map(str.split, output.splitlines()):
+        if len(words) == 3 and words[0] == "info" and "." in words[1]:
+            thread, kind = words[1].split(".")
+            told[thread][kind] = int(words[2])
+    jdk = recordings.reader()
+    classes = tools.compiled(jdk, "WallSeen", 17)
+    events = EVENTS.get(name, OWN_EVENTS)
+    text = recordings.output([jdk.tool("java"), "-Xmx2g", "-cp", classes, "WallSeen", path,
+                              r"mix-\d+", rf"WallMix\.({'|'.join(KINDS)})$",
+                              r"(other|brief)-\d+", str(HOLE_MS), *events])
+    seen: dict[str, dict] = {thread: {} for thread in told}
+    holes, found = [], 0
+    for words in map(str.split, text.splitlines()):
+        if words[0] == "seen":
+            seen[words[1]][words[2]] = int(words[3])
+        elif words[0] == "hole":
+            holes.append(int(words[2]) / max(int(words[3]), 1))
+        elif words[0] == "others":
+            found = int(words[1])
+    ticks = seconds * 1000 // TICK_MS
+    together = [merged(kinds.values()) for kinds in (told, seen)]
+    beyond = [stats.distance(told[thread], known(seen[thread]))
+              - stats.noise_floor(told[thread], ticks) for thread in told]
+    accounted = [sum(seen[thread].values()) / sum(told[thread].values()) for thread in told]
+    return {"distance": stats.distance(together[0], known(together[1])),
+            "noise": stats.noise_floor(together[0], WORKERS * ticks), "worst": max(beyond),
+            "accounted": [min(accounted), max(accounted)], "holes": max(holes, default=1.0),
+            "found": found}
+
+
+def known(kinds: dict) -> dict:
+    """Without the time before and after the activities."""
+    return {kind: weight for kind, weight in kinds.items() if kind in KINDS}
+
+
+def merged(tables) -> dict:
+    """The sums of several tables."""
+    sums: dict[str, int] = {}
+    for kinds in tables:
+        for kind, weight in kinds.items():
+            sums[kind] = sums.get(kind, 0) + weight
+    return sums
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, with that of threads that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def size(path: Path) -> int:
+    """Bytes of a file that may not be there yet."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def one(jdk, name: str, population: str, seconds: int, option) -> dict:
+    """One run in a folder of its own; `option`: makes the JVM's options of a path."""
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "out.jfr"
+        return run(jdk, name, population, seconds, option(name, path), path)
+
+
+def print_rows(rows: list) -> None:
+    """The table; CPU time is that in addition to the runs without a profiler."""
+    groups: dict = {}
+    for row in rows:
+        groups.setdefault((row["population"], row["jdk"], row["name"]), []).append(row)
+    lines = []
+    for (population, jdk, name), some in sorted(groups.items(), key=order):
+        if name == "none":
+            continue
+        alone = groups.get((population, jdk, "none"), [])
+        base = stats.median(row["cpu"] for row in alone)
+        added = [row | {"added": row["cpu"] - base} for row in some]
+        own = name != "async-wall"
+        lines.append([
+            population, jdk, name, len(some), spread(some, "distance", ".1f"),
+            spread(some, "noise", ".1f"), spread(some, "worst", ".1f"),
+            f"{min(row['accounted'][0] for row in some):.3f} to "
+            f"{max(row['accounted'][1] for row in some):.3f}" if own else "-",
+            spread(some, "holes", ".1%") if own else "-", spread(some, "found", ".0f"),
+            f"{base:.1%}", spread(added, "added", ".1%"), spread(some, "bytes", ".0f")])
+    print(table.markdown(
+        ["others", "JDK", "profiler", "n", "distance of five, points", "noise of a sample a tick",
+         "worst of the five beyond noise", "time accounted, of the five's lives",
+         "in holes over 100 ms, the worst", "other threads seen", "CPU without a profiler",
+         "CPU added, of one processor", "bytes a minute"], lines))
+
+
+def order(item) -> tuple:
+    """As the populations are listed."""
+    (population, jdk, name), _ = item
+    return list(OTHERS).index(population), jdk, name
+
+
+def spread(rows: list, name: str, form: str) -> str:
+    """Median and range."""
+    values = sorted(row[name] for row in rows)
+    return f"{stats.median(values):{form}} ({values[0]:{form}} to {values[-1]:{form}})"
