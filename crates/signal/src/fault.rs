@@ -282,7 +282,7 @@ fn step_in_front() -> bool {
     replaced.all(|(column, (signal, level))| {
         let next = level.load(Ordering::Relaxed);
         let is_done = install(next, column, *signal).is_ok();
-        level.store(next + usize::from(is_done), Ordering::Relaxed);
+        level.store(next.wrapping_add(usize::from(is_done)), Ordering::Relaxed);
         is_done
     })
 }

@@ -102,12 +102,12 @@ pub unsafe fn copy_by_kernel(dst: *mut u8, src: u64, len: usize) -> usize {
     let pid = getpid();
     let mut done = 0;
     // The kernel may stop at the end of a page.
-    for _ in 0..=len / PAGE + 1 {
+    for _ in 0..=(len / PAGE).wrapping_add(1) {
         if done >= len {
             break;
         }
         let left = len.wrapping_sub(done);
-        let local = [dst as usize + done, left];
+        let local = [(dst as usize).wrapping_add(done), left];
         let remote = [(src as usize).wrapping_add(done), left];
         let args = [
             pid as usize,
@@ -121,7 +121,7 @@ pub unsafe fn copy_by_kernel(dst: *mut u8, src: u64, len: usize) -> usize {
         // destination is the caller's promise.
         let copied = unsafe { arch::syscall(libc::SYS_process_vm_readv, args) };
         match usize::try_from(copied) {
-            Ok(copied) if (1..=left).contains(&copied) => done += copied,
+            Ok(copied) if (1..=left).contains(&copied) => done = done.wrapping_add(copied),
             _ => break,
         }
     }
