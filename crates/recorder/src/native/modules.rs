@@ -135,7 +135,8 @@ impl Modules {
         let generation = loader::generation();
         let has_changed = generation != self.generation;
         let may_read = now >= self.read_next;
-        if !has_changed && !(self.is_partial && may_read) {
+        let may_complete = self.is_partial && may_read;
+        if !has_changed && !may_complete {
             self.previous = None;
             return false;
         }
