@@ -87,7 +87,7 @@ def of_record(record: dict, names: dict) -> str:
     jdk = f", JDK {', '.join(str(it) for it in record['jdk'])}" if record["jdk"] else ""
     commit = f"commit `{record['commit']}`" if record["commit"] else "commit not recorded"
     date = record["date"] or "date not recorded"
-    conditions = (f"`{record['command']}`, {commit}, {date}, machine "
+    conditions = (f"`{record['command']}`, {commit}, {date}. Machine "
                   f"{names[record['machine']]}{jdk}, n = {record['n']}{spread}.")
     shown = record.get("show") or record["columns"]
     places = [record["columns"].index(name) for name in shown]

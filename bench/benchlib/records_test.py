@@ -89,9 +89,9 @@ class Document(unittest.TestCase):
         self.assertEqual(text.count("## Cost\n"), 1)
         self.assertIn("A: 2 cores; B: 8 cores", text)
         lines = text.replace("\n", " ")
-        self.assertIn("`bench/a --rounds 3`, commit `abc1234`, 2026-01-02, machine A, JDK 17, "
+        self.assertIn("`bench/a --rounds 3`, commit `abc1234`, 2026-01-02. Machine A, JDK 17, "
                       "n = 3 rounds, medians (range).", lines)
-        self.assertIn("commit not recorded, 2026-01-02, machine B", lines)
+        self.assertIn("commit not recorded, 2026-01-02. Machine B", lines)
         self.assertIn("[Hidden?](records/h.json)", text)
         self.assertNotIn("**Hidden?**", text)
 

@@ -88,6 +88,12 @@ impl Target {
         self.process.is_alive()
     }
 
+    /// Whether the JVM prints a warning when it loads an agent: JDK 21 and later do (JEP 451).
+    #[must_use]
+    pub fn warns_of_agents(&self) -> bool {
+        warns_of_agents(self.jvm.version.as_deref(), self.flags.agents_disabled)
+    }
+
     /// Whether paths mean the same in the target as for us, and files that it makes belong to our
     /// user.
     pub fn shares_files(&self) -> bool {
@@ -270,5 +276,32 @@ fn denied(process: &Process, what: &str, error: io::Error) -> Error {
     Error::NotPermitted {
         pid,
         owner: user_name(&local_passwd(), status.euid),
+    }
+}
+
+/// By the version of the JDK, and by what the command line says of `EnableDynamicAgentLoading`.
+fn warns_of_agents(version: Option<&str>, agents_disabled: Option<bool>) -> bool {
+    let feature = version.and_then(|version| version.split(['.', '-', '+']).next());
+    let feature = feature.and_then(|feature| feature.parse::<u32>().ok());
+    feature.is_some_and(|feature| feature >= 21) && agents_disabled.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_warned_of_from_jdk_21_on_without_the_flag() {
+        for (version, disabled, expected) in [
+            (Some("21.0.1"), None, true),
+            (Some("25-ea"), None, true),
+            (Some("25.0.3"), Some(false), false),
+            (Some("17.0.15"), None, false),
+            (Some("1.8.0_392"), None, false),
+            (Some("Mono"), None, false),
+            (None, None, false),
+        ] {
+            assert_eq!(warns_of_agents(version, disabled), expected, "{version:?}");
+        }
     }
 }

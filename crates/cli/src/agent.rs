@@ -41,6 +41,13 @@ impl Agent {
             Some(library) => Ok(Agent::with(target, library, true)),
             None => {
                 let library = target.place(&LIBRARY)?;
+                if target.warns_of_agents() {
+                    let pid = target.jvm().pid;
+                    note!(
+                        "JVM {pid} prints a warning that an agent is loaded (JEP 451); started \
+                         with -XX:+EnableDynamicAgentLoading it does not"
+                    );
+                }
                 Ok(Agent::with(target, library, false))
             }
         }

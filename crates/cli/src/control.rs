@@ -397,7 +397,10 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
     if let (Some(cpu), Some(memory)) = (time("agent_cpu_ns"), reply.number("agent_memory")) {
         lines.push((
             "cost",
-            format!("{cpu} of CPU, {} KiB of memory", memory >> 10),
+            format!(
+                "{cpu} of CPU, {} KiB of memory for unwind tables and the open chunk",
+                memory >> 10
+            ),
         ));
     }
     for (cause, samples) in reply.with_prefix("lost.") {
@@ -481,7 +484,7 @@ mod tests {
              lock       900 waits of 3.0 s, 40 recorded (all from 1.0 ms on) that stand for 2.9 s, \
              raised from 50 us (rate limit), 1 of 1.0 ms lost (buffers full)\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, waited 5.0 ms for walks\n\
-             cost       80 ms of CPU, 2048 KiB of memory\n\
+             cost       80 ms of CPU, 2048 KiB of memory for unwind tables and the open chunk\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"
         );
     }

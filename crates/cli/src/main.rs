@@ -24,7 +24,11 @@ mod control;
 mod convert;
 mod demo;
 mod diff;
+#[cfg(test)]
+mod documents_tests;
 mod explain;
+#[cfg(test)]
+mod fenced;
 mod find;
 mod hint;
 mod java;

@@ -9,6 +9,7 @@ use dwell_profile::{EVENTS, Profile, SAMPLES_MAX};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// The parts of a recording to read.
 fn options() -> Options<'static> {
@@ -66,8 +67,12 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
              (or its link for downloads)"
         );
     }
-    if let Some((kind, remedy)) = packed(&first) {
-        bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}");
+    if let Some(packing) = packed(&first) {
+        let Packing { kind, remedy, .. } = packing;
+        return match unpacked(input, packing)? {
+            Some(bytes) if packed(&bytes).is_none() => load_from(&mut Cursor::new(bytes), path),
+            _ => bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}"),
+        };
     }
     match parse_from(input, &options()) {
         Ok(recording) => Ok(Profile::from_recording(recording)),
@@ -145,15 +150,66 @@ fn first_bytes(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     Ok(first)
 }
 
-/// How a file is packed, by its first bytes, and the command to unpack it.
-fn packed(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
-    const KINDS: [(&[u8], &str, &str); 3] = [
-        (b"PK\x03\x04", "zip", "unzip"),
-        (&[0x04, 0x22, 0x4d, 0x18], "LZ4", "unlz4"),
-        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "unzstd"),
+/// A kind of packed file that another program unpacks.
+struct Packing {
+    /// How files begin that are packed so.
+    magic: &'static [u8],
+    kind: &'static str,
+    /// The program that unpacks from standard input to standard output with `-dc`; empty: none.
+    program: &'static str,
+    /// The command that unpacks such a file.
+    remedy: &'static str,
+}
+
+/// How a file is packed, by its first bytes.
+fn packed(bytes: &[u8]) -> Option<&'static Packing> {
+    const fn packing(
+        magic: &'static [u8],
+        kind: &'static str,
+        program: &'static str,
+        remedy: &'static str,
+    ) -> Packing {
+        Packing {
+            magic,
+            kind,
+            program,
+            remedy,
+        }
+    }
+    const KINDS: &[Packing] = &[
+        packing(b"PK\x03\x04", "zip", "", "unzip"),
+        packing(&[0x04, 0x22, 0x4d, 0x18], "LZ4", "lz4", "unlz4"),
+        packing(&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstd", "unzstd"),
     ];
-    let found = KINDS.iter().find(|(magic, ..)| bytes.starts_with(magic))?;
-    Some((found.1, found.2))
+    KINDS.iter().find(|it| bytes.starts_with(it.magic))
+}
+
+/// The bytes of a packed file, if the program that unpacks it is installed and succeeds.
+fn unpacked(input: &mut (impl Read + Seek), packing: &Packing) -> io::Result<Option<Vec<u8>>> {
+    let mut file = Vec::new();
+    input.seek(SeekFrom::Start(0))?;
+    input.read_to_end(&mut file)?;
+    if packing.program.is_empty() {
+        return Ok(None);
+    }
+    let started = Command::new(packing.program)
+        .arg("-dc")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else {
+        return Ok(None);
+    };
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let mut bytes = Vec::new();
+    let read = std::thread::scope(|scope| {
+        // It may write before it has read all.
+        scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(&file)));
+        stdout.map(|out| out.take(UNZIPPED_MAX).read_to_end(&mut bytes))
+    });
+    let is_whole = child.wait()?.success() && matches!(read, Some(Ok(1..)));
+    Ok(is_whole.then_some(bytes))
 }
 
 /// The error for a missing file, with the remedy.
@@ -327,6 +383,34 @@ mod tests {
     }
 
     #[test]
+    fn lz4_and_zstd_files_are_read_where_their_programs_are() {
+        for program in ["lz4", "zstd"] {
+            let packed = Command::new(program)
+                .args(["-qc"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn();
+            let Ok(mut child) = packed else {
+                println!("not tried: {program} is not installed");
+                continue;
+            };
+            // Less than a pipe holds.
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(&empty_recording())
+                .unwrap();
+            let packed = child.wait_with_output().unwrap().stdout;
+            let read = |bytes| load_from(&mut Cursor::new(bytes), Path::new("a.jfr.x"));
+            let profile = read(packed.clone()).unwrap();
+            assert_eq!(profile.info().duration_ns, 1_000_000_000);
+            let error = read(packed[..packed.len() / 2].to_vec()).unwrap_err();
+            assert!(error.to_string().contains("unpack it first"), "{error}");
+        }
+    }
+
+    #[test]
     fn other_file_types_are_named() {
         let error = |bytes: &[u8]| {
             let read = load_from(&mut Cursor::new(bytes), Path::new("a.jfr"));
@@ -336,6 +420,7 @@ mod tests {
         assert!(error(pointer).contains("git lfs pull"));
         assert!(error(&[0x04, 0x22, 0x4d, 0x18, 0]).contains("unlz4 a.jfr"));
         assert!(error(&[0x28, 0xb5, 0x2f, 0xfd, 0]).contains("unzstd a.jfr"));
+        assert!(error(b"PK\x03\x04").contains("unzip a.jfr"));
         assert!(error(b"").contains("nothing was recorded"));
     }
 }

@@ -80,6 +80,12 @@ struct Application {
 pub fn own_methods(profile: &Profile) -> Vec<bool> {
     let names = profile.names();
     let classes = || profile.methods().iter().map(|it| names.text(it.class));
+    if let Some(tool) = profile.tool() {
+        let of: Vec<bool> = classes().map(|class| class.starts_with(&tool)).collect();
+        if of.contains(&true) {
+            return of;
+        }
+    }
     if let Some(application) = application(profile) {
         let of = profile.methods().iter().map(|method| {
             let class = names.text(method.class);
@@ -198,6 +204,17 @@ mod tests {
         assert_eq!(own("com.acme.shop.Main --port 80", &classes), expected);
         let of_jar = ["com.acme.shop.Main", "net.other.Tool"];
         assert_eq!(own("/opt/x/shop.jar", &classes), of_jar);
+    }
+
+    #[test]
+    fn own_classes_of_a_tool_of_the_jdk_are_the_tools() {
+        let classes = [
+            ("com.sun.tools.javac.comp.Attr", "jdk.compiler"),
+            ("com.sun.net.httpserver.HttpServer", "jdk.httpserver"),
+            ("java.util.HashMap", "java.base"),
+        ];
+        let main = "jdk.compiler/com.sun.tools.javac.Main -d out A.java";
+        assert_eq!(own(main, &classes), ["com.sun.tools.javac.comp.Attr"]);
     }
 
     #[test]

@@ -168,6 +168,8 @@ pub struct Explanation {
     pub idle: Option<dwell_profile::Idle>,
     /// The wall time seen for endpoints, against the latencies of their requests.
     pub self_check: Option<dwell_profile::SelfCheck>,
+    /// The waits that the recording lacks, in words; empty: none.
+    pub waits_note: String,
     /// Whether endpoints are handlers found in stacks: the program has named none.
     pub has_derived_endpoints: bool,
 }

@@ -60,6 +60,10 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
     let mut explanation = Explanation {
         idle: profile.has_wall().then(|| profile.idle(&filter)).flatten(),
         self_check: profile.self_check(options.endpoint.as_deref()),
+        waits_note: match profile.info().event_waits {
+            Some(waits) => waits.in_words(),
+            None => String::new(),
+        },
         has_derived_endpoints: profile.has_derived_endpoints(),
         ..Explanation::default()
     };

@@ -108,9 +108,11 @@ pub(crate) struct Stacks<'p> {
 impl<'p> Stacks<'p> {
     pub(crate) fn new(profile: &'p Profile) -> Stacks<'p> {
         let names = profile.names();
+        let tool = profile.tool();
+        let is_of_tool = |class: &str| tool.as_ref().is_some_and(|tool| class.starts_with(tool));
         let is_app = profile.methods().iter().map(|method| {
             let class = names.text(method.class);
-            !class.is_empty() && !is_of_platform(class)
+            !class.is_empty() && (!is_of_platform(class) || is_of_tool(class))
         });
         let is_app: Vec<bool> = is_app.collect();
         let is_own = profile

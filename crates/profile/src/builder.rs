@@ -19,6 +19,7 @@ use crate::stops::{Late, Safepoint};
 use crate::stretches::Stretches;
 use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
+use crate::traced::{ThrownSum, Traced};
 use crate::tree::{NodeId, TreeBuilder};
 
 /// A profile under construction.
@@ -94,6 +95,10 @@ pub struct Builder {
     pub self_cost: Option<SelfCost>,
     /// CPU time of the process.
     pub cpu_use: Option<CpuUse>,
+    /// Events of other recorders that are no time of threads.
+    pub traced: Vec<Traced>,
+    /// The JVM's count of exceptions.
+    pub thrown: Option<ThrownSum>,
     /// Problems of the recording.
     pub warnings: Vec<String>,
     /// The unreadable parts of the file.
@@ -330,6 +335,8 @@ impl Builder {
             spans: self.spans,
             self_cost: self.self_cost,
             cpu_use: self.cpu_use,
+            traced: self.traced,
+            thrown: self.thrown,
             warnings: self.warnings,
             unread: self.unread,
         }

@@ -18,6 +18,8 @@ mod stretches;
 mod surroundings;
 mod thread_start;
 mod thread_time;
+mod traced;
+mod waits;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -97,7 +99,6 @@ fn built(recording: Recording) -> Builder {
     builder.host = host::host(&recording);
     builder.info.measured = taken.measured();
     tell_clock(&mut builder.info, &clock, &taken);
-    builder.info.held_events = foreign::held(&recording);
     builder.losses = losses(&recording, &taken);
     builder.gaps = gaps(&recording);
     stretches::add(&mut builder, &recording);
@@ -117,6 +118,8 @@ fn built(recording: Recording) -> Builder {
     builder.info.other_events = taken.others(&recording);
     add_threads(&mut builder, &recording);
     add_samples(&mut builder, &recording, &taken);
+    let has_waits = builder.info.event_waits.is_some();
+    builder.info.held_events = foreign::held(&recording, has_waits);
     if has_no_stacks(&recording, &taken) {
         builder.warnings.push(NO_STACKS.to_owned());
     }
@@ -132,6 +135,11 @@ fn has_no_stacks(recording: &Recording, taken: &Taken<'_>) -> bool {
         .peekable();
     taken.peek().is_some()
         && taken.all(|s| (recording.stack(s)).is_none_or(|stack| stack.frames.is_empty()))
+}
+
+/// Whether dwell made the recording.
+fn is_ours(recording: &Recording) -> bool {
+    recording.told::<told::Recording>().next().is_some()
 }
 
 fn unread(recording: &Recording) -> Option<Unread> {
@@ -201,6 +209,16 @@ const READ: &[&[&str]] = &[
     surroundings::Compiled::NAMES,
     told::JvmInformation::NAMES,
     locks::Wait::NAMES,
+    waits::TimedWait::NAMES,
+    stops::Begun::NAMES,
+    stops::Operation::NAMES,
+    traced::Thrown::NAMES,
+    traced::ThrownError::NAMES,
+    traced::ThrownCount::NAMES,
+    traced::Pinned::NAMES,
+    traced::OldObject::NAMES,
+    traced::MethodCall::NAMES,
+    traced::MethodCalls::NAMES,
     told::OsInformation::NAMES,
     allocations::Object::NAMES,
     allocations::BufferedObject::NAMES,
@@ -448,7 +466,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     stops::add(builder, recording, |builder, place| {
         nodes.node_of_frames(builder, place)
     });
-    add_told(builder, recording, &mut nodes, &contexts);
+    add_told(builder, recording, taken, &mut nodes, &contexts);
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
@@ -459,6 +477,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
 fn add_told(
     builder: &mut Builder,
     recording: &Recording,
+    taken: &Taken<'_>,
     nodes: &mut StackNodes<'_>,
     contexts: &Contexts<'_>,
 ) {
@@ -467,8 +486,10 @@ fn add_told(
     };
     allocations::add(builder, recording, contexts, &mut node_of);
     alive::add(builder, recording, contexts, &mut node_of);
+    waits::add(builder, recording, taken, contexts, &mut node_of);
     locks::add(builder, recording, contexts, &mut node_of);
     collections::add(builder, recording, &mut node_of);
+    traced::add(builder, recording, &mut node_of);
 }
 
 fn add_looks<'r>(
@@ -528,7 +549,7 @@ fn add_foreign_looks<'r>(
     let mut causes = Causes::default();
     for sample in recording.samples.iter().filter(|s| taken.is_look(s)) {
         let node = nodes.node(builder, sample.stack, recording.failure(sample));
-        let cause = builder.cause(causes.of(recording, sample));
+        let cause = builder.cause(causes.of(recording, sample.stack, sample.state));
         let context = contexts.of(sample, builder);
         builder.look(Look {
             time_ns: sample.time_ns,
@@ -614,6 +635,7 @@ fn info(recording: &Recording) -> Info {
         measured: Measured::default(),
         other_events: Vec::new(),
         held_events: Vec::new(),
+        event_waits: None,
     }
 }
 

@@ -76,7 +76,7 @@ enum Work {
 impl Builder {
     /// Gives waits of threads for work the cause of idle time.
     pub fn mark_idle_loops(&mut self) {
-        if self.unit != Unit::Nanoseconds {
+        if self.unit != Unit::Nanoseconds && self.info.event_waits.is_none() {
             return;
         }
         let places = self.places();
@@ -137,10 +137,15 @@ impl Builder {
             }
         }
         lives.retain(|_, life| !life.waits.is_empty());
+        let scale = match self.unit {
+            Unit::Nanoseconds => 1,
+            Unit::Samples => self.info.counted_ns(),
+        };
         for sample in self.samples() {
             if let Some(life) = lives.get_mut(&sample.thread) {
-                life.all_ns = life.all_ns.saturating_add(sample.weight);
-                life.cpu_ns = life.cpu_ns.saturating_add(sample.weight);
+                let ns = sample.weight.saturating_mul(scale);
+                life.all_ns = life.all_ns.saturating_add(ns);
+                life.cpu_ns = life.cpu_ns.saturating_add(ns);
                 *life.ran.entry(sample.node).or_default() += u64::from(sample.count);
                 life.has_context |= sample.context.is_some();
             }

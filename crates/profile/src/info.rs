@@ -91,9 +91,52 @@ pub struct Info {
     pub other_events: Vec<(String, u64)>,
     /// Other events of time or memory, which are only counted.
     pub held_events: Vec<(String, u64)>,
+    /// Data on waits that are single events and no samples of a clock; `None`: no waits are.
+    pub event_waits: Option<EventWaits>,
+}
+
+/// Waits that another recorder wrote as single events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventWaits {
+    /// Waits that lasted less were not written, in nanoseconds; 0: all were. The largest threshold
+    /// of all kinds of waits.
+    pub threshold_ns: u64,
+    /// The same of sockets.
+    pub sockets_ns: u64,
+    /// The same of files.
+    pub files_ns: u64,
+    /// The time between two samples of a running thread, in nanoseconds.
+    pub period_ns: u64,
+}
+
+impl EventWaits {
+    /// The missing waits, as a sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        EventWaits::missing("Waits", self.threshold_ns)
+    }
+
+    /// The same of waits of a kind.
+    pub(crate) fn missing(waits: &str, threshold_ns: u64) -> String {
+        match threshold_ns {
+            0 => String::new(),
+            ns => format!(
+                "{waits} shorter than the recorder's threshold ({} ms) are not in the file.",
+                ns as f64 / 1e6
+            ),
+        }
+    }
 }
 
 impl Info {
+    /// The wall time of a sample that is only counted, in nanoseconds; 0: not known.
+    pub(crate) fn counted_ns(&self) -> u64 {
+        match self.event_waits {
+            Some(waits) if self.measured.is_of_processors() => waits.period_ns,
+            _ => 0,
+        }
+    }
+
     /// The platform of the program.
     #[must_use]
     pub fn platform(&self) -> Platform {

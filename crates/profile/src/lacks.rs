@@ -82,22 +82,21 @@ fn remedy_of_the_jdk(lack: Lack) -> &'static str {
         }
         Lack::Lost => "give jdk.CPUTimeSample a longer throttle (20 ms), so that the JVM keeps up",
         Lack::Wall => {
-            "the JDK's recorder samples none: dwell record PID does; single waits are in \
-             jdk.ThreadPark, jdk.JavaMonitorEnter and jdk.SocketRead (threshold), for jfr print"
+            "the JDK's recorder samples none: enable jdk.ThreadPark, jdk.JavaMonitorEnter, \
+             jdk.SocketRead and the like with a low threshold, or use dwell record PID"
         }
         Lack::Safepoints => {
-            "of the JDK's recorder they are in jdk.SafepointBegin and jdk.ExecuteVMOperation \
-             (enabled, threshold 0 ms), for jfr print; dwell record PID has them here"
+            "enable jdk.SafepointBegin and jdk.ExecuteVMOperation with a threshold of 0 ms, or use \
+             dwell record PID"
         }
         Lack::Allocations => "enable jdk.ObjectAllocationSample (JDK 16 and later)",
         Lack::Live => {
-            "of the JDK's recorder they are in jdk.OldObjectSample, for jfr print; \
-             dwell record -e cpu,wall,live PID has them here"
+            "the JDK's recorder keeps a few, without their number: the report has them as old \
+             objects (jdk.OldObjectSample); dwell record -e cpu,wall,live PID counts them"
         }
         Lack::Locks => {
-            "enable jdk.JavaMonitorEnter with a low threshold (0 ms); those for locks of \
-             java.util.concurrent are in jdk.ThreadPark, for jfr print; \
-             dwell record -e cpu,wall,lock PID has both here"
+            "enable jdk.JavaMonitorEnter and, for locks of java.util.concurrent, jdk.ThreadPark \
+             with a low threshold (0 ms), or use dwell record -e cpu,wall,lock PID"
         }
     }
 }

@@ -66,9 +66,55 @@ pub fn is_of_platform(class: &str) -> bool {
     BUILT_IN.contains(&class.as_str()) || OWN.iter().any(|package| class.starts_with(package))
 }
 
+/// Runs a program that is in a source file: its own classes are not the program's.
+const SOURCE_LAUNCHER: &str = "com.sun.tools.javac.launcher.";
+/// Words of a package that are one tool's: `com.sun.tools`, `jdk.javadoc.internal`.
+const WORDS_OF_TOOL: usize = 3;
+
+/// The beginning of the classes of a program that comes with the JDK, such as javac, javadoc and
+/// jshell, if the command line (main class and arguments) is of one. There it is the program.
+#[must_use]
+pub fn tool_of_platform(java_arguments: &str) -> Option<String> {
+    let main = java_arguments.split_whitespace().next()?;
+    // A module's main class.
+    let main = main.rsplit('/').next().unwrap_or(main);
+    let is_tool = is_of_platform(main) && !main.starts_with(SOURCE_LAUNCHER);
+    let words: Vec<&str> = main.split('.').take(WORDS_OF_TOOL).collect();
+    (is_tool && words.len() == WORDS_OF_TOOL).then(|| words.join(".") + ".")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tool_of_the_jdk_is_known_by_its_main_class() {
+        for (arguments, tool) in [
+            (
+                "jdk.compiler/com.sun.tools.javac.Main -d out A.java",
+                "com.sun.tools.",
+            ),
+            (
+                "jdk.javadoc/jdk.javadoc.internal.tool.Main -d out",
+                "jdk.javadoc.internal.",
+            ),
+            (
+                "jdk.jshell/jdk.internal.jshell.tool.JShellToolProvider",
+                "jdk.internal.jshell.",
+            ),
+        ] {
+            assert_eq!(tool_of_platform(arguments).as_deref(), Some(tool));
+        }
+        for arguments in [
+            "app.Main",
+            "shop.jar",
+            "",
+            "jdk.compiler/com.sun.tools.javac.launcher.Main A.java",
+            "jdk.compiler/com.sun.tools.javac.launcher.SourceLauncher A.java",
+        ] {
+            assert_eq!(tool_of_platform(arguments), None, "{arguments}");
+        }
+    }
 
     #[test]
     fn a_platform_is_known_by_its_name() {

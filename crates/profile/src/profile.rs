@@ -17,6 +17,7 @@ use crate::stops::{self, Late, Safepoint};
 use crate::stretches::Stretches;
 use crate::surroundings::{Compilation, Compilers, Machine, Throttled};
 use crate::thread_time::ThreadTime;
+use crate::traced::{ThrownSum, Traced};
 use crate::tree::{CallTree, NodeId};
 
 /// The unit of the weights.
@@ -80,6 +81,8 @@ pub struct Profile {
     pub(crate) machine: Vec<Machine>,
     pub(crate) self_cost: Option<SelfCost>,
     pub(crate) cpu_use: Option<CpuUse>,
+    pub(crate) traced: Vec<Traced>,
+    pub(crate) thrown: Option<ThrownSum>,
     pub(crate) warnings: Vec<String>,
     pub(crate) unread: Option<Unread>,
 }

@@ -71,7 +71,7 @@ pub(crate) fn late_after_ns(options: &str) -> u64 {
 }
 
 /// A time with its unit, as options have it.
-fn nanoseconds(text: &str) -> Option<u64> {
+pub(crate) fn nanoseconds(text: &str) -> Option<u64> {
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let number = |(unit, scale): (&str, f64)| {
         let number: f64 = text.strip_suffix(unit)?.parse().ok()?;

@@ -4,7 +4,7 @@
 use crate::allocations::Allocation;
 use crate::extent::{Extent, Window};
 use crate::names::NameId;
-use crate::platform::is_of_platform;
+use crate::platform::{is_of_platform, tool_of_platform};
 use crate::profile::{Profile, Unit};
 use crate::sample::{ContextId, Look, Sample, ThreadId, Weight};
 use crate::tree::NodeId;
@@ -151,7 +151,18 @@ impl Profile {
     /// Whether the recording has wall time.
     #[must_use]
     pub fn has_wall(&self) -> bool {
-        !self.looks.is_empty() && self.unit == Unit::Nanoseconds
+        !self.looks.is_empty()
+            && (self.unit == Unit::Nanoseconds || self.info.event_waits.is_some())
+    }
+
+    /// The wall time that a unit of a sample's weight stands for, in nanoseconds; 0: its time is
+    /// not known. Where samples are only counted it is the time from one to the next.
+    #[must_use]
+    pub fn wall_scale(&self) -> u64 {
+        match self.unit {
+            Unit::Nanoseconds => 1,
+            Unit::Samples => self.info.counted_ns(),
+        }
     }
 
     /// Whether the wall time is that of threads at work for a request only.
@@ -165,7 +176,9 @@ impl Profile {
         &'p self,
         filter: &'f WallFilter,
     ) -> impl Iterator<Item = Wall<'p>> + use<'p, 'f> {
-        let ran = self.samples.iter().map(|sample| self.ran(sample));
+        let scale = self.wall_scale();
+        let samples = self.samples.iter().filter(move |_| scale > 0);
+        let ran = samples.map(move |sample| self.ran(sample, scale));
         let heaviest = self.heaviest_looks();
         let waited = self.looks.iter();
         let waited = waited.map(move |look| self.waited(look, &heaviest));
@@ -225,11 +238,13 @@ impl Profile {
     #[must_use]
     pub fn samples_in_wall(&self) -> Vec<bool> {
         let of_requests = self.is_of_requests();
+        let has_time = self.wall_scale() > 0;
         let threads: Vec<bool> = (0..self.threads.len() as u32)
             .map(|thread| self.is_java(thread))
             .collect();
         let is_in = |sample: &Sample| {
-            threads.get(sample.thread as usize) == Some(&true)
+            has_time
+                && threads.get(sample.thread as usize) == Some(&true)
                 && (!of_requests || sample.context.is_some())
         };
         self.samples.iter().map(is_in).collect()
@@ -259,7 +274,8 @@ impl Profile {
         context.endpoint.map(|name| self.names.text(name))
     }
 
-    fn ran(&self, sample: &Sample) -> Wall<'_> {
+    fn ran(&self, sample: &Sample, scale: u64) -> Wall<'_> {
+        let counted = Weight::of_sample(sample);
         Wall {
             time_ns: sample.time_ns,
             duration_ns: 0,
@@ -269,7 +285,11 @@ impl Profile {
             detail: None,
             context: sample.context,
             owner: None,
-            weight: Weight::of_sample(sample),
+            weight: Weight {
+                sum: counted.sum.saturating_mul(scale),
+                squares: counted.squares * (scale as f64).powi(2),
+                ..counted
+            },
             lasted_ns: 0,
         }
     }
@@ -330,11 +350,18 @@ impl Profile {
         sums
     }
 
+    /// The beginning of the program's classes, if it is a tool that comes with the platform.
+    #[must_use]
+    pub fn tool(&self) -> Option<String> {
+        tool_of_platform(&self.info.java_arguments)
+    }
+
     /// The innermost frame of the program below `node`: the first managed method outside of the
     /// runtime, otherwise the first method.
     #[must_use]
     pub fn place(&self, node: NodeId) -> Option<String> {
         let mut first = None;
+        let tool = self.tool();
         for frame in self.tree.stack(node) {
             let kind = self.frames.get(frame as usize).map(|frame| frame.kind);
             let Some((id, method)) = self
@@ -343,7 +370,8 @@ impl Profile {
             else {
                 continue;
             };
-            if !is_of_platform(self.names.text(method.class)) {
+            let class = self.names.text(method.class);
+            if !is_of_platform(class) || tool.as_ref().is_some_and(|it| class.starts_with(it)) {
                 return Some(self.method_name(id));
             }
             first = first.or(Some(id));
@@ -389,6 +417,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builder::Builder;
     use crate::sample::Look;
     use crate::text_art;
 
@@ -586,6 +615,22 @@ mod tests {
         let profile = profile();
         let node = profile.samples()[0].node;
         assert_eq!(profile.place(node).as_deref(), Some("app.B.y"));
+    }
+
+    #[test]
+    fn place_in_a_tool_of_the_jdk_is_the_tools() {
+        let mut builder = text_art::builder("com.sun.tools.javac.Attr.visit\njava.util.Map.get");
+        let node = |profile: &Profile| profile.samples()[0].node;
+        let place = |builder: &Builder| {
+            let profile = builder.clone().finish();
+            profile.place(node(&profile))
+        };
+        assert_eq!(place(&builder).as_deref(), Some("java.util.Map.get"));
+        builder.info.java_arguments = "jdk.compiler/com.sun.tools.javac.Main A.java".to_owned();
+        assert_eq!(
+            place(&builder).as_deref(),
+            Some("com.sun.tools.javac.Attr.visit")
+        );
     }
 
     #[test]

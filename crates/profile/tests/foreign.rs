@@ -543,3 +543,246 @@ fn samples_lost_by_the_jdk_are_reported() {
     assert_eq!(losses(Recording::default()), [(7, 0, true)]);
     assert!(EVENTS.contains(&"jdk.CPUTimeSamplesLost"));
 }
+
+/// A wait of 30 ms of the first thread, 40 ms after the one before.
+fn wait(recording: &mut Recording, name: &str, stack: u32, more: &[(&str, Value)]) {
+    let fields = [
+        ("duration", Value::DurationNs(30_000_000)),
+        ("eventThread", Value::Thread(0)),
+        ("stackTrace", Value::Stack(stack)),
+    ];
+    let mut event = event(name, &[&fields, more].concat());
+    event.time_ns = recording.events.len() as u64 * 40_000_000;
+    recording.events.push(event);
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+/// One wait of each kind. The stacks of most events begin below the method that waits.
+fn waits(recording: &mut Recording) {
+    let stack_of = |place: usize| recording.samples[place].stack;
+    let [program, lock] = [stack_of(0), stack_of(2)];
+    let monitor = [
+        ("monitorClass", text("a.Ledger")),
+        ("address", Value::Int(0xab)),
+        ("previousOwner", Value::Thread(0)),
+    ];
+    wait(recording, "jdk.JavaMonitorEnter", program, &monitor);
+    wait(recording, "jdk.JavaMonitorWait", program, &monitor[..1]);
+    let parked = [("parkedClass", text("a.Sync"))];
+    wait(recording, "jdk.ThreadPark", lock, &parked);
+    wait(recording, "jdk.ThreadPark", program, &[]);
+    wait(recording, "jdk.ThreadSleep", program, &[]);
+    let peer = [
+        ("host", text("db")),
+        ("address", text("10.0.0.7")),
+        ("port", Value::Int(5432)),
+        ("bytesRead", Value::Int(100)),
+    ];
+    wait(recording, "jdk.SocketRead", program, &peer);
+    wait(
+        recording,
+        "jdk.FileWrite",
+        program,
+        &[("path", text("/tmp/x"))],
+    );
+}
+
+#[test]
+fn waits_of_the_jdk_have_cause_detail_owner_and_duration() {
+    let mut recording = recording();
+    recording
+        .samples
+        .iter_mut()
+        .for_each(|it| it.weight_ns = None);
+    waits(&mut recording);
+    let profile = Profile::from_recording(recording);
+    assert!(profile.has_wall());
+    let told = |look: &dwell_profile::Look| {
+        let detail = look.detail.map_or("", |id| profile.names().text(id));
+        (
+            profile.names().text(look.cause).to_owned(),
+            detail.to_owned(),
+        )
+    };
+    let told: Vec<_> = profile.looks().iter().map(told).collect();
+    let pair = |cause: &str, detail: &str| (cause.to_owned(), detail.to_owned());
+    let expected = [
+        pair("monitor", "a.Ledger@ab"),
+        pair("object-wait", "a.Ledger"),
+        pair("lock", "a.Sync"),
+        pair("park", ""),
+        pair("sleep", ""),
+        pair("socket", "peer 10.0.0.7:5432"),
+        pair("file", "/tmp/x"),
+    ];
+    assert_eq!(told, expected);
+    for look in profile.looks() {
+        assert_eq!(
+            (look.weight_ns, look.duration_ns, look.count),
+            (30_000_000, 30_000_000, 1)
+        );
+    }
+    let owners: Vec<_> = profile.looks().iter().map(|look| look.owner).collect();
+    assert_eq!(owners, [Some(0), None, None, None, None, None, None]);
+    let classes: Vec<_> = profile
+        .lock_classes()
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    assert_eq!(classes.len(), 2, "{classes:?}");
+    let titles: Vec<_> = profile.event_tables().iter().map(|it| it.title).collect();
+    assert_eq!(titles, ["Sockets by time", "Files by time"]);
+}
+
+#[test]
+fn settings_say_the_period_and_the_threshold_of_waits() {
+    let mut recording = recording();
+    recording
+        .samples
+        .iter_mut()
+        .for_each(|it| it.weight_ns = None);
+    wait(&mut recording, "jdk.ThreadSleep", 0, &[]);
+    for (id, name) in [
+        (7, "jdk.ThreadSleep"),
+        (8, "jdk.ExecutionSample"),
+        (9, "jdk.Other"),
+    ] {
+        recording.types.insert(id, name.into());
+    }
+    for (id, name, value) in [
+        (7, "threshold", "10 ms"),
+        (8, "period", "5 ms"),
+        (9, "threshold", "3 s"),
+    ] {
+        let mut of_type = setting(name, value);
+        of_type.fields.push(("id".into(), Value::Int(id)));
+        recording.events.push(of_type);
+    }
+    let profile = Profile::from_recording(recording);
+    let waits = profile.info().event_waits.unwrap();
+    assert_eq!(
+        (waits.threshold_ns, waits.period_ns),
+        (10_000_000, 5_000_000)
+    );
+    // Eight samples that are only counted stand for a period each in the wall time.
+    let expected = [
+        ("running".to_owned(), 40_000_000),
+        ("sleep".to_owned(), 30_000_000),
+    ];
+    assert_eq!(causes(&profile), expected);
+}
+
+#[test]
+fn wall_clock_of_another_profiler_takes_precedence_over_events() {
+    let mut recording = recording();
+    recording
+        .samples
+        .iter_mut()
+        .for_each(|it| it.weight_ns = None);
+    on_the_wall(&mut recording, SampleKind::WallClock, 1);
+    async_profiler(
+        &mut recording,
+        &[("event", "wall"), ("interval", "1000000")],
+    );
+    wait(&mut recording, "jdk.ThreadPark", 0, &[]);
+    recording.counts.insert("jdk.ThreadPark".into(), 1);
+    let profile = Profile::from_recording(recording);
+    assert_eq!(profile.info().event_waits, None);
+    assert_eq!(profile.looks().len(), 6);
+    let held = [("jdk.ThreadPark".to_owned(), 1)];
+    assert_eq!(profile.info().held_events, held, "it is only counted");
+}
+
+#[test]
+fn safepoints_of_the_jdk_have_their_operations() {
+    let mut recording = recording();
+    let begun = [
+        ("duration", Value::DurationNs(4)),
+        ("safepointId", Value::Int(3)),
+        ("totalThreadCount", Value::Int(11)),
+    ];
+    recording.events.push(event("jdk.SafepointBegin", &begun));
+    for (id, name, ns) in [(3, "G1CollectFull", 50), (0, "HandshakeAllThreads", 9)] {
+        let fields = [
+            ("duration", Value::DurationNs(ns)),
+            ("operation", text(name)),
+            ("safepointId", Value::Int(id)),
+        ];
+        recording
+            .events
+            .push(event("jdk.ExecuteVMOperation", &fields));
+    }
+    let profile = Profile::from_recording(recording);
+    let [stop] = profile.safepoints() else {
+        panic!("{:?}", profile.safepoints());
+    };
+    assert_eq!(profile.names().text(stop.operation), "G1CollectFull");
+    assert_eq!(
+        (stop.reaching_ns, stop.operation_ns, stop.threads),
+        (4, 50, 11)
+    );
+}
+
+#[test]
+fn traced_events_of_the_jdk_are_summed_by_name_and_place() {
+    let mut recording = recording();
+    let program = recording.samples[0].stack;
+    let thrown = [
+        ("thrownClass", text("a.Fault")),
+        ("stackTrace", Value::Stack(program)),
+    ];
+    recording
+        .events
+        .push(event("jdk.JavaExceptionThrow", &thrown));
+    recording
+        .events
+        .push(event("jdk.JavaExceptionThrow", &thrown));
+    // Errors are among the exceptions.
+    recording.events.push(event("jdk.JavaErrorThrow", &thrown));
+    for (second, throwables) in [(1, 5), (3, 9)] {
+        let throwables = [("throwables", Value::Int(throwables))];
+        let mut count = event("jdk.ExceptionStatistics", &throwables);
+        count.time_ns = second * 1_000_000_000;
+        recording.events.push(count);
+    }
+    let pinned = [
+        ("duration", Value::DurationNs(30)),
+        ("pinnedReason", text("Native frame on stack")),
+    ];
+    recording
+        .events
+        .push(event("jdk.VirtualThreadPinned", &pinned));
+    let object = Value::Struct([("type".into(), text("a.Kept"))].into());
+    let kept = [
+        ("object", object),
+        ("objectSize", Value::Int(64)),
+        ("objectAge", Value::DurationNs(7)),
+    ];
+    recording.events.push(event("jdk.OldObjectSample", &kept));
+    for calls in [3, 5] {
+        let timing = [
+            ("method", Value::Method(0)),
+            ("invocations", Value::Int(calls)),
+            ("average", Value::DurationNs(10)),
+            ("maximum", Value::DurationNs(20)),
+        ];
+        recording.events.push(event("jdk.MethodTiming", &timing));
+    }
+    let profile = Profile::from_recording(recording);
+    let thrown = profile.thrown().unwrap();
+    assert_eq!((thrown.all, thrown.per_second), (9, Some(2.0)));
+    let tables = profile.event_tables();
+    let rows: Vec<_> = tables.iter().flat_map(|it| it.rows.clone()).collect();
+    let row = |name: &str, cells: &[u64]| (name.to_owned(), cells.to_vec());
+    let expected = [
+        row("a.Fault in app.Main.run", &[2]),
+        row("Native frame on stack", &[1, 30, 30]),
+        row("a.Kept", &[1, 64, 7]),
+        row("app.Main.run", &[5, 50, 10, 20]),
+    ];
+    assert_eq!(rows, expected);
+    assert!(tables[0].note.contains("counted 9 "), "{}", tables[0].note);
+}

@@ -83,6 +83,9 @@ fn tail(text: &mut String, explanation: &Explanation) {
         let told = format!("{}: not part of any finding", crate::idle::in_words(idle));
         wrapped(text, "idle: ", 6, &told);
     }
+    if !explanation.waits_note.is_empty() {
+        wrapped(text, "waits: ", 7, &explanation.waits_note);
+    }
     if explanation.has_derived_endpoints {
         wrapped(text, "endpoints: ", 11, crate::FROM_STACKS);
     }
@@ -351,6 +354,7 @@ mod tests {
                 all_threads: 5,
             }),
             self_check: None,
+            waits_note: String::new(),
             has_derived_endpoints: false,
         }
     }

@@ -47,8 +47,9 @@ pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()
     let start_ns = profile.info().start_ns;
     let mut file = File::begin(profile, start_ns);
     file.settings();
-    // Of both times, as there are tools that know one distance only.
-    let [mut cpu, mut clock] = [0, 1].map(|seed| Points::new(file.distance, start_ns ^ seed));
+    // Equal for both times, as there are tools that know one distance only.
+    let mut cpu = Points::new(file.distance, start_ns);
+    let mut clock = Points::new(file.wall_distance, start_ns ^ 1);
     // One kind after the other, wall time last: a reader that many use (Grafana's jfr-parser,
     // pprof 0.0.4) takes the number of points of an event for that of all which follow.
     for sample in profile.samples() {
@@ -127,6 +128,8 @@ struct File<'p> {
     start_ns: u64,
     /// Of two points, in the unit of the recording's weights.
     distance: u64,
+    /// The same of wall time, in nanoseconds.
+    wall_distance: u64,
     /// Stacks of this chunk.
     stacks: HashMap<(NodeId, bool), StackId>,
     frames: Vec<FrameRef>,
@@ -138,14 +141,18 @@ struct File<'p> {
 impl<'p> File<'p> {
     fn begin(profile: &'p Profile, start_ns: u64) -> File<'p> {
         let info = profile.info();
+        let period_ns = info.event_waits.map_or(0, |waits| waits.period_ns);
+        let interval_ns = info.interval_ns.max(INTERVAL_MIN_NS);
+        let (distance, wall_distance) = match profile.unit() {
+            Unit::Nanoseconds => (interval_ns, interval_ns),
+            Unit::Samples => (1, interval_ns.max(period_ns)),
+        };
         File {
             profile,
             chunk: ChunkWriter::plain(clock(start_ns)),
             start_ns,
-            distance: match profile.unit() {
-                Unit::Nanoseconds => info.interval_ns.max(INTERVAL_MIN_NS),
-                Unit::Samples => 1,
-            },
+            distance,
+            wall_distance,
             stacks: HashMap::new(),
             frames: Vec::new(),
             last_ns: start_ns,
@@ -173,7 +180,7 @@ impl<'p> File<'p> {
             settings.push(("interval", self.distance.to_string()));
         }
         if self.profile.has_wall() {
-            settings.push(("wall", self.distance.to_string()));
+            settings.push(("wall", self.wall_distance.to_string()));
         }
         for (name, value) in &settings {
             self.chunk.event(&Event::ActiveSetting {
@@ -616,6 +623,33 @@ mod tests {
         near(wall.sum, 1100);
         assert_eq!(profile.monitor_waits()[0].weight_ns, MS);
         assert_eq!(profile.allocated().sum, 10_000);
+    }
+
+    #[test]
+    fn waits_of_counted_samples_have_points_of_the_period() {
+        let mut builder = dwell_profile::text_art::builder("weight: 1 1\na.A.x a.A.y");
+        builder.unit = Unit::Samples;
+        builder.info.measured = Measured::Java;
+        builder.info.start_ns = START_NS;
+        builder.info.event_waits = Some(dwell_profile::EventWaits {
+            threshold_ns: 0,
+            sockets_ns: 0,
+            files_ns: 0,
+            period_ns: 10 * MS,
+        });
+        let cause = builder.cause("sleep");
+        builder.look(dwell_profile::Look {
+            time_ns: START_NS,
+            duration_ns: 100 * MS,
+            cause,
+            weight_ns: 100 * MS,
+            count: 5,
+            ..dwell_profile::Look::default()
+        });
+        let theirs = theirs(&builder.finish());
+        let points = theirs.walls.iter().map(|wall| wall.count);
+        // 100 ms of waiting, and two samples of 10 ms each.
+        assert_eq!(points.sum::<u64>(), 12);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod explanation;
 mod findings;
 mod grown;
 mod idle;
+mod incomplete;
 mod interchange;
 mod latencies;
 mod number;

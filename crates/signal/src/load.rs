@@ -2,8 +2,8 @@
 //!
 //! A load is one instruction whose address the fault handler knows (see [`crate::fault`]). Reads
 //! that succeed cost a call and a load. Reads that fail cost a signal (10 to 20 us), so callers
-//! should avoid them. While another handler is in front of ours, the kernel copies: that handler may
-//! end the process at a fault.
+//! should avoid them. While another handler is in front of ours, the kernel copies, because that
+//! handler may end the process at a fault.
 
 use crate::sys::{self, Errno};
 use crate::{arch, fault};

@@ -148,6 +148,9 @@ export function aboutSamples(profile: Profile): Row[] {
       `Wall time of ${platformOf(header.info.jvmName).threads}`,
       duration(header.wall.ns) + idleIn(header.wall),
     ]);
+  if (header.waitsNote) rows.push(['Waits', plain(header.waitsNote)]);
+  const held = (header.info.heldEvents ?? []).map(([name, n]) => `${count(n)} ${plain(name)}`);
+  rows.push(['Counted events', held.join(', ')]);
   const mode = header.info.mode.replace(/,(alloc|live|lock)/g, '');
   if (header.cpuUse && ['', 'cpu', 'cpu,wall'].includes(mode)) {
     const used = header.cpuUse.userNs + header.cpuUse.systemNs;
@@ -203,7 +206,7 @@ export function aboutCost({ header }: Profile): Row[] {
     ['Time until walked', has('waitedNs') ? ns('waitedNs') : ''],
     ['GCs delayed by walks', has('collectionsWaitedNs') ? ns('collectionsWaitedNs') : ''],
     ['Samples dropped', count(cost['dropped'] ?? 0)],
-    ['Memory', mib('memoryBytes')],
+    ['Unwind tables and open chunk', mib('memoryBytes')],
   ]);
 }
 

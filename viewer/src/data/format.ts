@@ -57,3 +57,8 @@ export function plural(value: number, noun: string): string {
 
 /** What samples measure by default. */
 export const CPU_TIME = 'CPU time';
+
+/** Threads without samples of the measure have no rows. */
+export function withSamples(rows: number, all: number): string {
+  return `${count(rows)} of ${plural(all, 'thread')} have samples`;
+}

@@ -79,7 +79,9 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'cpu' && endpoint === null && part.during === null && part.request === 0) {
     return profile;
   }
-  if (time === 'late') return { ...profile, samples: lateSamples(profile, part) };
+  if (time === 'late') {
+    return { ...profile, header: inTime(profile.header), samples: lateSamples(profile, part) };
+  }
   const { wall, allocations } = profile;
   const number = endpointNumber(profile.header, endpoint);
   const wanted = (of: Samples) => (i: number) =>
@@ -104,14 +106,15 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   if (time === 'locks' && profile.locks) {
     const { samples: of, duration } = profile.locks;
     pieces.push(piece(of, wanted(of), duration, part.during));
-    return { ...profile, samples: together(pieces) };
+    return { ...profile, header: inTime(profile.header), samples: together(pieces) };
   }
   const { samples } = profile;
   const isSample = wanted(samples);
   if (time === 'cpu') pieces.push(piece(samples, isSample, NO_TIME, part.during));
   if (time === 'wall' && wall) {
     const ran = (i: number) => wall.running[i] === 1 && isSample(i);
-    pieces.push(piece(samples, ran, NO_TIME, part.during));
+    const scale = profile.header.wallScale ?? 1;
+    pieces.push({ ...piece(samples, ran, NO_TIME, part.during), scale });
   }
   if (time !== 'cpu' && wall) {
     const { looks } = wall;
@@ -128,7 +131,13 @@ export function measured(profile: Profile, measure: Measure, part: Part = WHOLE)
   }
   const all = together(pieces);
   if (time === 'owners' && wall) toOwners(all, pieces, wall);
-  return { ...profile, samples: all };
+  if (time === 'cpu') return { ...profile, samples: all };
+  return { ...profile, header: inTime(profile.header), samples: all };
+}
+
+/** The header of a measure of time: samples may only be counted, waits never are. */
+function inTime(header: Header): Header {
+  return header.unit === 'ns' ? header : { ...header, unit: 'ns' };
 }
 
 /** Durations of events that have none. */
@@ -140,6 +149,8 @@ interface Piece {
   chosen: Uint32Array;
   duration: Float64Array;
   during: Span | null;
+  /** The factor of the weights; missing: 1. */
+  scale?: number;
 }
 
 function piece(
@@ -177,10 +188,13 @@ function together(pieces: Piece[]): Samples {
   const all = noSamples(size);
   const columns = Object.keys(all) as (keyof Samples)[];
   let start = 0;
-  for (const { of, chosen, duration, during } of pieces) {
+  for (const { of, chosen, duration, during, scale } of pieces) {
     for (const column of columns) {
       const [to, from] = [all[column], of[column]];
       for (let at = 0; at < chosen.length; at++) to[start + at] = from[chosen[at]!]!;
+    }
+    if (scale !== undefined && scale !== 1) {
+      for (let at = 0; at < chosen.length; at++) all.weight[start + at]! *= scale;
     }
     if (during) {
       for (let at = 0; at < chosen.length; at++) {

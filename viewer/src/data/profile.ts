@@ -36,10 +36,18 @@ export interface Header {
   cpuNs: number;
   /** Findings of `dwell explain`, if the page was made with them. */
   findings: RawFinding[];
+  /** The effect of lost samples on tables; empty or missing: none were lost. */
+  lossNote?: string;
   losses: { cause: string; samples: number; weightNs: number }[];
   gaps: { timeNs: number; durationNs: number; cause: string; samples: number; weightNs: number }[];
   /** What Java threads did or waited for; null if that was not recorded. */
   wall: { ns: number; busyNs: number; causes: Cause[] } | null;
+  /** The wall time of a unit of a sample's weight, in nanoseconds; missing: 1. */
+  wallScale?: number;
+  /** The waits that the file lacks; empty or missing: none. */
+  waitsNote?: string;
+  /** Events of other recorders, summed up. */
+  eventTables?: EventTable[];
   /** What is not known of endpoints found in stacks; null or missing if the program named them. */
   endpointsNote?: string | null;
   /** Wall time seen against latencies; null or missing if there is nothing to compare. */
@@ -62,6 +70,17 @@ export interface Header {
   /** Two recordings in one page: what is known of both; null or missing in a page of one. */
   compare?: Compare | null;
   columns: ColumnEntry[];
+}
+
+/** Sums of events that are no time of threads. */
+export interface EventTable {
+  title: string;
+  note: string;
+  head: string;
+  columns: { head: string; unit: 'count' | 'bytes' | 'ns' }[];
+  rows: { name: string; cells: number[] }[];
+  /** Rows that are not here. */
+  more: number;
 }
 
 /** Stacks that few share have `[left out]` for the frames that only they have, all but the innermost. */
@@ -185,7 +204,11 @@ export interface Info {
   sampleEvent: string;
   /** Remedy for missing wall time, as the second half of a sentence. */
   wallRemedy: string;
+  /** The beginning of the program's classes, if it comes with the platform; null or missing: not. */
+  tool?: string | null;
   otherEvents: [string, number][];
+  /** Other events that are only counted. */
+  heldEvents?: [string, number][];
 }
 
 /** The program's environment; empty or 0 if the recording lacks it. */

@@ -71,12 +71,13 @@ export function commonOf({ nodes }: Profile, ends: readonly number[]): number {
  */
 export function placeOf(profile: Profile, node: number): number {
   const { nodes, frames, methods, names } = profile;
+  const { tool } = profile.header.info;
   let first = 0;
   for (let at = node; at !== 0; at = nodes.parent[at]!) {
     const frame = nodes.frame[at]!;
     if (frames.kind[frame]! >= JAVA_KINDS) continue;
     const className = names.text(methods.class[frames.method[frame]!]!);
-    if (!OF_PLATFORM.test(className)) return at;
+    if (!OF_PLATFORM.test(className) || (tool && className.startsWith(tool))) return at;
     first ||= at;
   }
   return first || node;

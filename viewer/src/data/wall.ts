@@ -41,6 +41,7 @@ export function eachWall(
     of: Samples,
     isLook: boolean,
     duration: Float64Array | null,
+    scale: number,
     cause: (i: number) => number,
   ) => {
     const entry: Entry = { cause: 0, of, i: 0, isLook, weight: 0 };
@@ -53,14 +54,15 @@ export function eachWall(
       if (number < 0 || shareIn(time, length, during) <= 0) continue;
       entry.cause = number;
       entry.i = i;
-      entry.weight = partIn(of.weight[i]!, time, length, during);
+      entry.weight = partIn(of.weight[i]! * scale, time, length, during);
       visit(entry);
     }
   };
   const { running, looks } = wall;
-  go(samples, false, null, (i) => (running[i] === 1 ? 0 : -1));
+  const scale = profile.header.wallScale ?? 1;
+  go(samples, false, null, scale, (i) => (running[i] === 1 ? 0 : -1));
   const idle = filter.idle ? -1 : idleNumber(profile.header);
-  go(looks, true, wall.duration, (i) => (looks.wait[i] === idle ? -1 : looks.wait[i]!));
+  go(looks, true, wall.duration, 1, (i) => (looks.wait[i] === idle ? -1 : looks.wait[i]!));
 }
 
 /** How much of the wall time was idle, and of how many threads. */

@@ -3,7 +3,7 @@ import { type Signal, useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { count, percent, plural, type Unit, weight } from '../data/format';
-import { shortened } from '../data/plain';
+import { plain, shortened } from '../data/plain';
 import { csvOf, save } from '../ui/copy';
 import { takeFocus } from '../ui/focus';
 import { openMenu } from '../ui/FrameMenu';
@@ -77,6 +77,7 @@ export function TableView({ store }: { store: Store }) {
   const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
   return (
     <div class="table-view">
+      <LossNote store={store} />
       <Groups by={by} rows={rows.value.length}>
         <button type="button" onClick={() => saveRows(store, rows.value)}>
           CSV
@@ -133,6 +134,18 @@ function stepOf(key: string, last: number, height: number): number | undefined {
     End: last,
   };
   return Object.hasOwn(steps, key) ? steps[key] : undefined;
+}
+
+/** Above shares of samples, if some samples were lost. */
+function LossNote({ store }: { store: Store }) {
+  const { lossNote } = store.profile.header;
+  const { time } = store.measure.value;
+  if (!lossNote || !(time === 'cpu' || time === 'wall')) return null;
+  return (
+    <p class="note" role="note">
+      {plain(lossNote)}
+    </p>
+  );
 }
 
 function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentChildren }) {

@@ -1,5 +1,5 @@
 // Filters of all views: endpoint, threads, time range, one request.
-import { duration, percent } from '../data/format';
+import { duration, percent, withSamples } from '../data/format';
 import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
@@ -66,6 +66,7 @@ function Endpoints({ store }: { store: Store }) {
 
 function Threads({ store }: { store: Store }) {
   const { threads, pools } = store.threadRows.value;
+  const number = store.profile.threads.name.length;
   const all = threads.reduce((sum, row) => sum + row.weight, 0) || 1;
   const choice = store.choice.value;
   const value = {
@@ -88,6 +89,7 @@ function Threads({ store }: { store: Store }) {
   return (
     <select
       aria-label="Threads"
+      title={withSamples(threads.length, number)}
       value={value}
       onChange={(event) => {
         const { value: chosen } = event.currentTarget;
@@ -97,7 +99,7 @@ function Threads({ store }: { store: Store }) {
         } else choose(chosen);
       }}
     >
-      <option value="">All threads ({threads.length})</option>
+      <option value="">All threads ({number})</option>
       {pools.length > 0 && (
         <optgroup label="Pools">
           {pools.map((row) => (

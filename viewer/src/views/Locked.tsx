@@ -3,6 +3,7 @@ import { useComputed } from '@preact/signals';
 import { count, duration, percent, plural } from '../data/format';
 import { lockRows } from '../data/locked';
 import { plain, shortened } from '../data/plain';
+import type { Locked as Facts } from '../data/locked';
 import { sum } from '../data/wall';
 import type { Store } from '../state/store';
 import { ClassTable } from './ClassTable';
@@ -11,7 +12,7 @@ const OWNER_MAX = 40;
 
 export function Locked({ store }: { store: Store }) {
   const { profile } = store;
-  const { locked, wall, compare } = profile.header;
+  const { locked, wall, compare, waitsNote } = profile.header;
   const rows = useComputed(() => lockRows(profile, store.filter.value));
   if (!locked || !profile.locks || compare) return null;
   return (
@@ -28,14 +29,10 @@ export function Locked({ store }: { store: Store }) {
       caption={
         <>
           {duration(sum(rows.value.map(({ ns }) => ns)))} in{' '}
-          {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}. Of monitors all waits
-          of {duration(locked.intervalNs)} or longer are recorded, shorter ones by chance
-          {locked.askedNs
-            ? ` (threshold at the end; raised from ${duration(locked.askedNs)} by the rate limit)`
-            : ''}
-          ; in the whole recording there were {plural(locked.waits, 'wait')} of{' '}
-          {duration(locked.blockedNs)}.
-          {locked.lost > 0 && ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost.`}
+          {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}.{' '}
+          {locked.intervalNs > 0 ? chosen(locked) : plain(waitsNote ?? '')}
+          {locked.lost > 0 &&
+            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost: shares are of the rest.`}
           {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
         </>
       }
@@ -49,6 +46,18 @@ export function Locked({ store }: { store: Store }) {
         },
       ]}
     />
+  );
+}
+
+/** How waits for monitors were chosen, and how many there were. */
+function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
+  const grown = askedNs
+    ? ` (threshold at the end; raised from ${duration(askedNs)} by the rate limit)`
+    : '';
+  return (
+    `Of monitors all waits of ${duration(intervalNs)} or longer are recorded, shorter ones by ` +
+    `chance${grown}; in the whole recording there were ${plural(waits, 'wait')} of ` +
+    `${duration(blockedNs)}.`
   );
 }
 

@@ -24,6 +24,7 @@ import { SeenCell, SeenHead, SelfCheckNote } from '../ui/Seen';
 import { CauseLegend, inWords, partsOf, SplitBar, Swatch } from '../ui/Split';
 import { BYTES, type Series, StripView } from '../ui/StripView';
 import { Alive } from './Alive';
+import { EventTables } from './EventTables';
 import { Allocated } from './Allocated';
 import { Locked } from './Locked';
 
@@ -53,6 +54,7 @@ export function Overview({ store }: { store: Store }) {
       <Locked store={store} />
       <Causes store={store} />
       <Groups store={store} />
+      <EventTables store={store} />
       <Facts store={store} />
     </div>
   );

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { measured, possible, textOf, timeOf, WHOLE } from '../../src/data/measure';
 import type { Time } from '../../src/data/measure';
 import type { Profile } from '../../src/data/profile';
+import { splitBy } from '../../src/data/wall';
 import { profileOf } from './art';
 
 /** Two samples on a CPU, the second for an endpoint and of no Java thread; two runs of looks. */
@@ -56,6 +57,19 @@ function profile(): Profile {
 const weights = (shown: Profile) => [...shown.samples.weight];
 
 describe('what is measured', () => {
+  it('is time for waits of a recording whose samples are only counted', () => {
+    const timed = profile();
+    const header = { ...timed.header, unit: 'samples' as const, wallScale: 5 };
+    const all = { ...timed, header };
+    const wall = measured(all, { time: 'wall', endpoint: null });
+    expect(weights(wall)).toEqual([50, 300, 400]);
+    expect(wall.header.unit).toBe('ns');
+    expect(measured(all, { time: 'cpu', endpoint: 'GET /a' }).header.unit).toBe('samples');
+    const filter = { ...WHOLE, threads: Uint8Array.of(1, 1, 1, 1), endpoint: null };
+    const sums = [...splitBy(all, filter, () => 0).get(0)!];
+    expect(sums).toEqual([50, 300, 400]);
+  });
+
   it('is CPU time, wall time, what waited, or one cause', () => {
     const all = profile();
     expect(measured(all, { time: 'cpu', endpoint: null })).toBe(all);

@@ -2,9 +2,9 @@
 //! baseline of the language, on request.
 //!
 //! Read next: [`rust`] (rules for Rust files), [`prose`] (for documents), [`every_file`] (for all
-//! files). Then [`neutral`] (code that names no runtime), [`arrows`] (allowed uses), [`untested`]
-//! (long files without tests), [`alike`] (files of one name), [`language`] (plain English),
-//! [`commits`] (subjects), [`waived`].
+//! files), [`links`] (in documents). Then [`neutral`] (code that names no runtime), [`arrows`]
+//! (allowed uses), [`untested`] (long files without tests), [`alike`] (files of one name),
+//! [`language`] (plain English), [`commits`] (subjects), [`waived`].
 
 pub mod alike;
 pub mod arrows;
@@ -12,6 +12,7 @@ mod commits;
 pub mod every_file;
 pub mod language;
 pub mod lexer;
+pub mod links;
 mod neutral;
 pub mod prose;
 pub mod rust;
@@ -166,6 +167,8 @@ fn examine(root: &Path) -> Result<Findings> {
         untested::check(name, files, &mut violations);
     }
     alike::check(&heads, &mut violations);
+    links::check(&heads, |path| root.join(path).exists(), &mut violations);
+    links::check_tests(&heads, &mut violations);
     neutral::check_list(&paths, &mut violations);
     commits::check(root, &mut violations);
     let path = root.join(language::BASELINE);

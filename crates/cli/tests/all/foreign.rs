@@ -1,7 +1,8 @@
 //! Recordings of the JDK's recorder, made here. The commands read them, and report present and
 //! missing data.
 
-use crate::harness::{Place, record_by_the_jdk};
+use crate::harness::common::jdks;
+use crate::harness::{Place, record_by_the_jdk, record_traced_by};
 
 /// Stacks by event, and the error for a missing event.
 fn check_stacks(place: &Place, stacks: &str) {
@@ -39,7 +40,6 @@ fn jdk_recording_works_with_all_commands() {
     record_by_the_jdk(&place);
     let report = place.dwell(&["report", "jdk.jfr", "--text"]).exits(0).out;
     assert!(report.contains("Busy.recurse"), "{report}");
-    assert!(report.contains("counted "), "{report}");
     place
         .dwell(&["convert", "jdk.jfr", "-o", "jdk.collapsed"])
         .exits(0);
@@ -83,4 +83,64 @@ fn jdk_recording_works_with_all_commands() {
     std::fs::write(place.path("packed.jfr"), [0x04, 0x22, 0x4d, 0x18]).unwrap();
     let packed = place.dwell(&["report", "packed.jfr", "--text"]).exits(1);
     assert!(packed.error().contains("unlz4 packed.jfr"), "{packed:?}");
+}
+
+/// The line of a text that ends so.
+#[track_caller]
+fn line<'t>(text: &'t str, end: &str) -> &'t str {
+    let line = text.lines().find(|line| line.ends_with(end));
+    line.unwrap_or_else(|| panic!("no line ends with {end}:\n{text}"))
+}
+
+#[test]
+fn waits_of_the_jdks_recorder_are_tables_and_findings() {
+    for jdk in jdks().iter().filter(|jdk| jdk.feature >= 17) {
+        let place = Place::new(&format!("traced-{}", jdk.feature));
+        record_traced_by(jdk, &place);
+        let report = place
+            .dwell(&["report", "traced.jfr", "--text"])
+            .exits(0)
+            .out;
+        for wait in [
+            "monitor: Traced.enterMonitor, java.lang.Object",
+            "lock: Traced.takeLock, ReentrantLock$NonfairSync",
+            "object-wait: Traced.awaitSignal, java.lang.Object",
+            "sleep: Traced.main",
+            "sleep: Traced.answer",
+        ] {
+            line(&report, wait);
+        }
+        assert!(report.contains("socket: Traced.ask, peer "), "{report}");
+        assert!(report.contains("file: Traced.main, "), "{report}");
+        let held = "held 100.0 % of it by main, which ran";
+        assert!(report.contains(held), "{report}");
+        assert!(
+            report.contains("threshold (10 ms) are not in the file"),
+            "{report}"
+        );
+        let thrown = line(&report, "  java.lang.IllegalStateException in Traced.fail");
+        assert!(thrown.starts_with("          50 "), "{thrown}");
+        let file = line(&report, "  transferred.bin").split_whitespace();
+        let file: Vec<&str> = file.take(5).collect();
+        assert_eq!(file, ["20", "10.0", "MiB", "10.0", "MiB"]);
+        assert!(report.contains("Sockets by time"), "{report}");
+        assert!(report.contains("\nsafepoints "), "{report}");
+        if jdk.feature >= 25 {
+            let traced = line(&report, " Traced.takeLock");
+            assert!(report.contains("Traced methods by time"), "{traced}");
+            let timed = report.split("Timed methods by time").nth(1).unwrap_or("");
+            let timed = line(timed, "  Traced.awaitSignal");
+            assert!(timed.starts_with("           1 "), "{timed}");
+        }
+        // Waits of a second are contention, whatever the rest is.
+        let explained = place.dwell(&["explain", "traced.jfr"]).exits(0).out;
+        let words: Vec<&str> = explained.split_whitespace().collect();
+        let explained = words.join(" ");
+        let found = "a monitor (synchronized) of java.lang.Object";
+        assert!(explained.contains(found), "{explained}");
+        assert!(
+            explained.contains("waits: Waits shorter than"),
+            "{explained}"
+        );
+    }
 }

@@ -4,7 +4,10 @@
 
 mod attached;
 mod cut;
+mod documents;
 mod exports;
+#[path = "../../src/fenced.rs"]
+mod fenced;
 mod files;
 mod foreign;
 mod harness;

@@ -2,7 +2,7 @@
 //! not keep up.
 
 use super::gc::{self, heap_advice};
-use super::no_wall;
+use super::{no_such_waits, no_wall};
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
@@ -23,6 +23,9 @@ const CONCURRENT_THREADS: &[&str] = &["ZDriver", "ZWorker", "XDriver", "XWorker"
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return no_wall(facts);
+    }
+    if let Some(lacks) = no_such_waits(facts) {
+        return lacks;
     }
     let calls = gc::calls(facts);
     let waits = gather(facts, |entry| {

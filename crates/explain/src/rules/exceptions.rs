@@ -3,7 +3,9 @@
 use super::NOT_SEEN;
 use super::libraries::{Hot, hot};
 use crate::evidence::Facts;
-use crate::finding::Verdict;
+use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::share::Share;
+use dwell_profile::TracedKind;
 
 /// Frames in which exceptions are made, thrown and caught.
 const THROWING: &[&str] = &[
@@ -21,6 +23,9 @@ const THROWING: &[&str] = &[
     "libjvm.so.*InterpreterRuntime::exception_handler*",
 ];
 
+/// An exception takes microseconds with its stack trace: fewer cost less than a few percent.
+const MANY_A_SECOND: f64 = 2_000.0;
+
 /// When they cost too much.
 pub(super) const EXCEPTIONS: Hot = Hot {
     patterns: THROWING,
@@ -33,17 +38,56 @@ pub(super) const EXCEPTIONS: Hot = Hot {
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     match hot(facts, &EXCEPTIONS) {
-        Verdict::Found(found) if found.is_empty() && !facts.sees_the_jvm() => {
-            Verdict::lacks(NOT_SEEN)
-        }
+        Verdict::Found(found) if found.is_empty() && !facts.sees_the_jvm() => by_count(facts),
         verdict => verdict,
     }
+}
+
+/// Exceptions that the JVM has counted, where its own frames are not among the samples.
+fn by_count(facts: &Facts<'_>) -> Verdict {
+    let thrown = facts.profile.thrown();
+    let Some(per_second) = thrown.and_then(|thrown| thrown.per_second) else {
+        return Verdict::lacks(NOT_SEEN);
+    };
+    if per_second < MANY_A_SECOND {
+        return Verdict::Found(Vec::new());
+    }
+    let tables = facts.profile.event_tables();
+    let table = tables
+        .iter()
+        .find(|table| table.kind == TracedKind::Exception);
+    let rows = table.map_or(&[][..], |table| &table.rows);
+    let number = |(_, cells): &(String, Vec<u64>)| cells.first().copied().unwrap_or(0);
+    let all: u64 = rows.iter().map(number).sum();
+    let first = rows.first().map_or(0, number);
+    let (mostly, share) = match rows.first() {
+        Some((name, _)) => (
+            format!(", mostly {name}"),
+            Share::counted(first, all, "the exceptions that have events"),
+        ),
+        None => (String::new(), Share::counted(1, 1, "the exceptions")),
+    };
+    Verdict::Found(vec![Finding {
+        rule: "",
+        what: format!("the program throws {per_second:.0} exceptions a second{mostly}"),
+        share: Share { ns: 0, ..share },
+        evidence: vec![Evidence {
+            text: "the JVM counts exceptions (jdk.ExceptionStatistics)".to_owned(),
+            view: View::default(),
+            stack: Vec::new(),
+        }],
+        remedy: EXCEPTIONS.remedy.to_owned(),
+        sure: Sure::Low,
+        because: "their number is certain, but not the time that they cost".to_owned(),
+        weight: 0.0,
+    }])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::art::Art;
+    use dwell_profile::{ThrownSum, Traced};
 
     #[test]
     fn the_method_that_throws_is_named() {
@@ -68,6 +112,31 @@ mod tests {
         let stack = "java.lang.Throwable.fillInStackTrace;app.Parse.int";
         art.cpu("w", "", stack, 20, 10);
         assert_eq!(art.found(check).len(), 1);
+    }
+
+    #[test]
+    fn exceptions_that_the_jvm_counts_are_found_with_their_place() {
+        for (per_second, expected) in [(1_000.0, 0), (5_000.0, 1)] {
+            let mut art = Art::default();
+            art.builder.info.profiler_version.clear();
+            art.cpu("w", "", "app.Parse.all", 80, 10);
+            art.builder.thrown = Some(ThrownSum {
+                all: 100_000,
+                per_second: Some(per_second),
+            });
+            let what = art.builder.name("a.Fault");
+            let traced = Traced::one(TracedKind::Exception, what, None);
+            art.builder.traced.push(Traced { count: 9, ..traced });
+            let found = art.found(check);
+            assert_eq!(found.len(), expected);
+            for finding in found {
+                let what = &finding.what;
+                assert!(
+                    what.ends_with("5000 exceptions a second, mostly a.Fault"),
+                    "{what}"
+                );
+            }
+        }
     }
 
     #[test]

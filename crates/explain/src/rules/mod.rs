@@ -92,6 +92,12 @@ fn no_wall(facts: &Facts<'_>) -> Verdict {
     Verdict::Lacks(format!("the recording has no wall time; {remedy}"))
 }
 
+/// The verdict of rules on waits for which there are no events.
+fn no_such_waits(facts: &Facts<'_>) -> Option<Verdict> {
+    let has_events_only = facts.profile.info().event_waits.is_some();
+    has_events_only.then(|| Verdict::lacks("the recorder has no events of such waits"))
+}
+
 /// Verdict of rules on safepoints without safepoints.
 fn no_safepoints(facts: &Facts<'_>) -> Verdict {
     let remedy = facts.profile.info().remedy(Lack::Safepoints);
@@ -117,6 +123,31 @@ const NOT_SEEN: &str = "the recording was not made by dwell: it may lack samples
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::art::Art;
+    use dwell_profile::EventWaits;
+
+    #[test]
+    fn rules_on_waits_without_events_lack_them() {
+        let mut art = Art::default();
+        art.look("w", "", "sleep", "java.lang.Thread.sleep;app.A.b", 90, 20);
+        let checks = [
+            allocation_stalls::check,
+            vm_waits::compiler,
+            vm_waits::pages,
+        ];
+        for check in checks {
+            assert_eq!(art.found(check), []);
+        }
+        art.builder.info.event_waits = Some(EventWaits {
+            threshold_ns: 0,
+            sockets_ns: 0,
+            files_ns: 0,
+            period_ns: 1,
+        });
+        for check in checks {
+            assert!(art.lacks(check).contains("no events of such waits"));
+        }
+    }
 
     #[test]
     fn names_are_unique() {

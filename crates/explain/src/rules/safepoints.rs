@@ -218,9 +218,14 @@ fn unnamed(facts: &Facts<'_>, share: Share, longest: u64) -> Finding {
             },
             stack: Vec::new(),
         }],
-        remedy: "record with a shorter look (see docs/safepoints.md), or log the JVM's own view: \
+        remedy: match facts.is_ours() {
+            true => {
+                "record with a shorter look (see docs/safepoints.md), or log the JVM's own view: \
                  -Xlog:safepoint*"
-            .to_owned(),
+            }
+            false => "record with dwell, which sees late threads: dwell record PID",
+        }
+        .to_owned(),
         sure: Sure::Medium,
         because: "the times are the JVM's own; the late thread is unknown".to_owned(),
     }

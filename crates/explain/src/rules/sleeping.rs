@@ -23,9 +23,10 @@ const COUNTED_NS: u64 = 1_000_000_000;
 /// A thread with other waits for more than this part of its time wakes up for those, too. An
 /// example is a client that sends a request now and then.
 const POLLS_ELSE: f64 = 0.002;
-/// A polling thread has run again before most looks. A thread with long sleeps is found in the same
-/// sleep.
-const POLLS_ANEW: f64 = 0.3;
+/// One that polls only looks whether there is something to do: it uses so little of a processor at
+/// each turn. More is work with sleeps before or after it. Samples do not show this: those of short
+/// sleeps at one place are one wait.
+const POLLS_TURN_NS: f64 = 200_000.0;
 const MOST: usize = 3;
 
 /// A timed park without another purpose is a sleep.
@@ -120,23 +121,22 @@ fn of_threads(
     if facts.endpoint.is_some() || !share.is_at_least(POLLS_SHARE, POLLS_SHARE / 2.0, LOOKS) {
         return None;
     }
-    if (wait.events as f64) < POLLS_ANEW * wait.weight.samples as f64 {
-        return None;
-    }
     let part = wait.part_of(facts, whose);
     if waits_else(facts, whose.only?, &part) > POLLS_ELSE {
         return None;
     }
     let times = facts.profile.thread_times().iter();
     let of_group = times.filter(|time| subject.threads.contains(&time.thread));
-    let (turns, ns) = of_group.fold((0u64, 0u64), |sum, time| {
+    let (turns, ns, cpu_ns) = of_group.fold((0u64, 0u64, 0u64), |sum, time| {
         (
             sum.0.saturating_add(time.turns),
             sum.1.saturating_add(time.duration_ns),
+            sum.2.saturating_add(time.cpu_ns),
         )
     });
     let a_second = turns as f64 / (ns.max(1) as f64 / 1e9);
-    if ns < COUNTED_NS || a_second < POLLS_A_SECOND {
+    let works = cpu_ns as f64 > POLLS_TURN_NS * turns as f64;
+    if ns < COUNTED_NS || a_second < POLLS_A_SECOND || works {
         return None;
     }
     let place = &place.1;
@@ -225,11 +225,10 @@ mod tests {
         assert!(found[0].what.contains("app.Stock.ask"));
     }
 
-    /// Short sleeps, each seen once, and how often the thread got a processor in ten seconds.
+    /// Short sleeps, and how often the thread got a processor in ten seconds.
     fn sleeper(art: &mut Art, stack: &str, turns: u64) {
-        for _ in 0..90 {
-            art.look("poller", "", "sleep", stack, 1, 100);
-        }
+        // However short they are, they are one wait: each is at the same place.
+        art.look("poller", "", "sleep", stack, 90, 100);
         art.turns("poller", turns, 10);
     }
 
@@ -265,8 +264,12 @@ mod tests {
             90,
             100,
         );
-        art.turns("main", 1_000, 10);
-        assert_eq!(art.found(check), []);
+        for (cpu_ns, expected) in [(1_000_000_000, 0), (10_000_000, 1)] {
+            art.builder.thread_times.clear();
+            art.turns("main", 1_000, 10);
+            art.builder.thread_times[0].cpu_ns = cpu_ns;
+            assert_eq!(art.found(check).len(), expected, "{cpu_ns}");
+        }
     }
 
     #[test]

@@ -10,8 +10,6 @@ use dwell_profile::{Lack, Profile};
 const SHORTEST_NS: u64 = 3_000_000_000;
 /// Below this a share of a tenth is uncertain by more than itself.
 const SAMPLES: u64 = 100;
-/// Events that are read as waits for monitors.
-const MONITORS: &str = "jdk.JavaMonitorEnter";
 /// Parts of stacks failed, of samples lost and of CPU time not seen that make shares wrong.
 const FAILED: f64 = 0.10;
 const LOST: f64 = 0.05;
@@ -100,10 +98,7 @@ fn other_measures(facts: &Facts<'_>) -> Option<String> {
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{count} {what}"));
-    // The others are read.
-    let is_read = |name: &str| name.starts_with("jdk.ObjectAllocation") || name == MONITORS;
     let held = profile.info().held_events.iter();
-    let held = held.filter(|(name, _)| !is_read(name));
     let held = held.map(|(name, count)| format!("{count} {name}"));
     let all: Vec<String> = counts.chain(held).collect();
     (!all.is_empty()).then(|| some_of(&all))

@@ -1,7 +1,7 @@
 //! Threads that wait for the JVM or the kernel: until a method is compiled, or until a page is in
 //! memory.
 
-use super::no_wall;
+use super::{no_such_waits, no_wall};
 use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
 use crate::numbers::{duration, percent, short};
@@ -71,6 +71,9 @@ pub(crate) fn pages(facts: &Facts<'_>) -> Verdict {
 fn check(facts: &Facts<'_>, kind: &Kind) -> Verdict {
     if !facts.profile.has_wall() {
         return no_wall(facts);
+    }
+    if let Some(lacks) = no_such_waits(facts) {
+        return lacks;
     }
     let mut found = Vec::new();
     // Code that is compiled, or memory that is read, is met in many methods: one finding for all.

@@ -74,6 +74,7 @@ impl Reading<'_> {
         for (name, count) in of.counts {
             *self.out.counts.entry(name).or_default() += count;
         }
+        self.out.types.append(&mut of.types);
         for warning in of.warnings {
             warn(&mut self.out, warning);
         }

@@ -260,7 +260,7 @@ fn read_events<'a>(
     }
     // In the same order whenever the file is read.
     let read = event_types.list.into_iter();
-    for (_, event_type) in read.filter(|(_, event_type)| event_type.count > 0) {
+    for (id, event_type) in read.filter(|(_, event_type)| event_type.count > 0) {
         let EventType {
             class,
             count,
@@ -268,6 +268,7 @@ fn read_events<'a>(
             ..
         } = event_type;
         *out.counts.entry(Arc::clone(&class.name)).or_default() += count;
+        out.types.insert(id, Arc::clone(&class.name));
         if unreadable > 0 {
             warn(
                 out,

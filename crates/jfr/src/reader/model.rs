@@ -34,6 +34,8 @@ pub struct Recording {
     pub events: Vec<GenericEvent>,
     /// How many events of each type the file has, read or not.
     pub counts: BTreeMap<Arc<str>, u64>,
+    /// Names of the types of events in the file, by the numbers that settings refer to.
+    pub types: BTreeMap<u64, Arc<str>>,
     /// The unreadable parts, in words.
     pub warnings: Vec<String>,
     /// How much of the file could not be read because it is cut off or damaged.

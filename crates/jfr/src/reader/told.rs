@@ -209,6 +209,14 @@ pub mod stored {
             }
             other => Text::told(other),
         }, Text::cell;
+        /// The class of an object that a structure describes.
+        ObjectType -> Arc<str>, Text: |value| match value {
+            Some(Value::Struct(fields)) => {
+                let named = fields.iter().find(|(name, _)| &**name == "type");
+                Text::told(named.map(|(_, value)| value))
+            }
+            other => Text::told(other),
+        }, Text::cell;
         /// A text that may not be there.
         MaybeText -> Option<Arc<str>>, Other: |value| match value {
             Some(Value::Text(text)) => Some(Arc::clone(text)),

@@ -44,6 +44,8 @@ pub fn both(a: &Profile, b: &Profile) -> Both {
     let lasted = a.info().duration_ns;
     builder.info.duration_ns = lasted.saturating_add(b.info().duration_ns);
     builder.info.measured = a.info().measured.clone();
+    // The wall time of running samples that are only counted.
+    builder.info.event_waits = a.info().event_waits.and(b.info().event_waits);
     builder.info.profiler_version = a.info().profiler_version.clone();
     if a.info().options == b.info().options {
         builder.info.options = a.info().options.clone();

@@ -2,10 +2,10 @@
 //! as far as states and frames show it. It knows no files. It trusts the other profiler's data
 //! about its clock.
 
+use super::waits::TimedWait;
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
-use dwell_jfr::kinds::told;
-use dwell_jfr::reader::{Recording, Sample, SampleKind};
+use dwell_jfr::reader::{Recording, Sample, SampleKind, Told};
 use dwell_wall::cause::{Facts, Known, Monitor, Named, Os};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,28 +18,9 @@ const FRAMES_MAX: usize = 64;
 
 /// Events that a recording may hold in addition to samples, and that are only counted.
 const HELD: &[&str] = &[
-    "jdk.JavaMonitorEnter",
-    "jdk.JavaMonitorWait",
-    "jdk.ThreadPark",
-    "jdk.ThreadSleep",
-    "jdk.SocketRead",
-    "jdk.SocketWrite",
-    "jdk.FileRead",
-    "jdk.FileWrite",
-    "jdk.VirtualThreadPinned",
-    "jdk.JavaExceptionThrow",
-    "jdk.ObjectAllocationSample",
-    "jdk.ObjectAllocationInNewTLAB",
-    "jdk.ObjectAllocationOutsideTLAB",
-    "jdk.OldObjectSample",
-    "jdk.GarbageCollection",
-    "jdk.SafepointBegin",
-    "jdk.ExecuteVMOperation",
-    "jdk.MethodTrace",
     "profiler.LiveObject",
     "profiler.Malloc",
     "profiler.Free",
-    "profiler.MethodTrace",
     "datadog.ObjectSample",
     "datadog.HeapLiveObject",
     "datadog.QueueTime",
@@ -70,6 +51,8 @@ dwell_jfr::told! {
 
     /// A setting, by which async-profiler says how it records.
     pub(crate) struct Setting = "jdk.ActiveSetting" {
+        /// Number of the type of the event that it is of.
+        event_id: Id "id";
         /// Name of the setting.
         name: MaybeText "name";
         /// Its value.
@@ -131,7 +114,7 @@ type Settings = HashMap<Arc<str>, Option<Arc<str>>>;
 impl Clock {
     /// The clock of a recording.
     pub(crate) fn of(recording: &Recording) -> Clock {
-        if recording.told::<told::Recording>().next().is_some() {
+        if super::is_ours(recording) {
             return Clock::default();
         }
         if let Some(clock) = Clock::of_ddprof(recording) {
@@ -290,9 +273,11 @@ pub(crate) fn ticks(recording: &Recording, sample: &Sample) -> u64 {
     wall.map_or(u64::from(sample.count), |wall| wall.count.max(1))
 }
 
-/// Events of interest that the recording holds and that are not read.
-pub(crate) fn held(recording: &Recording) -> Vec<(String, u64)> {
-    let counts = HELD.iter().filter_map(|name| {
+/// Events of interest that the recording holds and that are not read. Waits are not if a wall clock
+/// has seen them.
+pub(crate) fn held(recording: &Recording, has_waits: bool) -> Vec<(String, u64)> {
+    let waits = TimedWait::NAMES.iter().filter(|_| !has_waits);
+    let counts = waits.chain(HELD).filter_map(|name| {
         let count = recording.counts.get(*name).filter(|count| **count > 0)?;
         Some(((*name).to_owned(), *count))
     });
@@ -315,14 +300,19 @@ impl Default for Causes {
 }
 
 impl Causes {
-    /// The cause, by the state and the stack of a sample of a thread that waited.
-    pub(crate) fn of(&mut self, recording: &Recording, sample: &Sample) -> &'static str {
-        let key = (sample.stack, sample.state);
+    /// The cause, by the state and the stack of a thread that waited.
+    pub(crate) fn of(
+        &mut self,
+        recording: &Recording,
+        stack: u32,
+        state: ThreadState,
+    ) -> &'static str {
+        let key = (stack, state);
         if let Some(known) = self.known.get(&key) {
             return known;
         }
         let mut names: Vec<(String, &str, bool)> = Vec::new();
-        let stack = recording.stack(sample).unwrap_or_default();
+        let stack = recording.stacks.get(stack).unwrap_or_default();
         for frame in stack.frames.iter().take(FRAMES_MAX) {
             let Some(method) = recording.method(frame) else {
                 continue;
@@ -340,7 +330,7 @@ impl Causes {
             .collect();
         let facts = Facts {
             os: Os::Waiting,
-            monitor: monitor(sample.state, &frames),
+            monitor: monitor(state, &frames),
             is_owned_lock: frames.iter().any(is_lock),
             frames: &frames,
         };

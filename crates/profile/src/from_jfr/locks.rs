@@ -42,7 +42,7 @@ pub(super) fn add(
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
     let mut nobody = None;
-    let is_ours = recording.told::<told::Recording>().next().is_some();
+    let is_ours = super::is_ours(recording);
     for (wait, worked_for) in recording.told::<(Wait, WorkedFor)>() {
         // Of other recorders each one that lasts long enough stands for itself.
         let of_others = (!is_ours).then_some(wait.duration_ns);
@@ -118,7 +118,7 @@ fn add_owners(
 }
 
 /// Adds wall-clock samples of waits without events: locks of `java.util.concurrent`.
-fn add_looks(builder: &mut Builder) {
+pub(super) fn add_looks(builder: &mut Builder) {
     for place in 0..builder.looks_len() {
         let Some(look) = builder.look_at(place).copied() else {
             break;

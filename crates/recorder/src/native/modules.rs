@@ -6,7 +6,7 @@
 //! never attributed to either.
 //!
 //! `/proc/self/maps` has all code, but reading it takes longer the more a program has mapped (82 ms
-//! for 60,000 mappings). If it is too soon for that, the loader's own list has what has changed.
+//! for 60,000 mappings). If it is too soon for that, the loader's own list has the changes.
 
 use super::image::{self, FileKey, Image, display_name};
 use super::unwind_rules::Tables;
@@ -203,7 +203,7 @@ impl Modules {
             map.add(&module, &image);
         }
         self.set(map);
-        // What nothing refers to any more would keep its memory until the recording ends.
+        // An unreferenced image would keep its memory until the recording ends.
         self.images.retain(|_, image| Arc::strong_count(image) > 1);
         self.is_partial = false;
         self.allow_next(took);
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn loaders_list_gives_what_the_mappings_give() {
+    fn loaders_list_gives_the_map_of_all_mappings() {
         // The files' beginnings are compared with the engine's loads.
         let _alone = crate::testing::alone();
         let path = std::env::temp_dir().join(format!("dwell-listed-{}.so", std::process::id()));

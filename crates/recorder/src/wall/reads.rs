@@ -41,9 +41,9 @@ pub(super) struct Seen {
     is_settled: bool,
     /// Whether only the kernel knows if it waits.
     may_run: bool,
-    /// When the kernel's account of it was read, in ns; whether there were two accounts, and whether
-    /// it waited at a read since the last one.
+    /// When the kernel's account of it was read, in ns.
     pub accounted_ns: u64,
+    /// Whether there were two accounts, and whether it waited at a read since the last one.
     is_accounted: bool,
     was_off: bool,
 }

@@ -4,9 +4,10 @@ use dwell_profile::{FrameKind, Lack, Latencies, Profile, Role, Unit};
 use serde_json::{Value, json};
 
 use super::columns::{Column, Less, causes, endpoints, waited_for};
+use crate::incomplete::incomplete;
 use crate::self_check;
 
-use super::{Finding, Options, alive, allocations, events, locks, wall};
+use super::{Finding, Options, alive, allocations, event_tables, events, locks, wall};
 
 /// Maximum number of endpoints with latencies before the columns.
 const LATENCIES_MAX: usize = 12;
@@ -50,6 +51,7 @@ pub(super) fn header(
         "machine": machine(profile),
         "findings": options.findings.iter().map(finding).collect::<Vec<_>>(),
         "losses": losses(profile),
+        "lossNote": incomplete(profile),
         "gaps": gaps(profile),
         "endpoints": names(profile, &endpoints(profile)),
         // Limits of endpoints that dwell derived; null if the program named them.
@@ -61,6 +63,10 @@ pub(super) fn header(
         "samples": profile.total().samples,
         "cpuNs": profile.total().sum,
         "wall": wall::wall(profile),
+        // The wall time of a unit of a sample's weight.
+        "wallScale": profile.wall_scale(),
+        "waitsNote": profile.info().event_waits.map_or_else(String::new, |it| it.in_words()),
+        "eventTables": event_tables::tables(profile),
         // Wall time by endpoint against latencies; null: nothing to compare.
         "selfCheck": profile.self_check(None).map(|it| self_check::value(&it, str::to_owned)),
         "allocated": allocations::header(profile),
@@ -70,15 +76,20 @@ pub(super) fn header(
         "stretches": events::kinds(),
         "lateReasons": events::late_reasons(profile),
         "selfCost": self_cost(profile),
-        // The page compares it with all samples: in a part of a recording that would be wrong.
-        "cpuUse": profile.cpu_use().filter(|cpu| cpu.since_ns == 0).map(|cpu| json!({
-            "userNs": cpu.user_ns,
-            "systemNs": cpu.system_ns,
-        })),
+        "cpuUse": cpu_use(profile),
         "warnings": profile.warnings(),
         "unread": profile.unread().map(crate::unread_words),
         "columns": columns,
     })
+}
+
+/// The page compares it with all samples: in a part of a recording that would be wrong.
+fn cpu_use(profile: &Profile) -> Option<Value> {
+    let cpu = profile.cpu_use().filter(|cpu| cpu.since_ns == 0)?;
+    Some(json!({
+        "userNs": cpu.user_ns,
+        "systemNs": cpu.system_ns,
+    }))
 }
 
 fn finding(finding: &Finding) -> Value {
@@ -149,9 +160,12 @@ fn info(profile: &Profile) -> Value {
         "jvmVersion": info.jvm_version,
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
+        // How the program's classes begin, if it is a tool that comes with the platform.
+        "tool": profile.tool(),
         // Remedy for missing wall time; it depends on the recorder.
         "wallRemedy": info.remedy(Lack::Wall),
         "otherEvents": info.other_events,
+        "heldEvents": info.held_events,
     })
 }
 

@@ -12,6 +12,7 @@ mod calls;
 mod columns;
 mod compare;
 mod entries;
+mod event_tables;
 mod events;
 mod header;
 mod held;

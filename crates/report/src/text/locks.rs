@@ -85,7 +85,8 @@ impl Report<'_> {
             self.raw(&format!("{head}{name}"));
         }
         self.more(classes.len(), ROWS);
-        if classes.iter().any(|class| class.is_looks) {
+        let has_clock = self.profile.info().event_waits.is_none();
+        if has_clock && classes.iter().any(|class| class.is_looks) {
             self.raw("  without a number of waits: from wall-clock samples");
         }
     }
@@ -116,7 +117,7 @@ impl Report<'_> {
         }
         if sums.lost > 0 {
             self.raw(&format!(
-                "  lost: {} (buffer full), which stood for {}",
+                "  lost: {} (buffer full), which stood for {}: shares are of the rest",
                 plural(sums.lost, "wait"),
                 duration(sums.lost_ns)
             ));

@@ -2,6 +2,7 @@
 
 mod alive;
 mod allocations;
+mod event_tables;
 mod locks;
 mod requests;
 mod safepoints;
@@ -61,6 +62,7 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.alive();
     report.allocations();
     report.locks();
+    report.event_tables();
     if report.total.samples > 0 {
         report.shares();
         report.methods();
@@ -270,6 +272,7 @@ impl<'p> Report<'p> {
             let text = format!("{}{weight}: {}", plural(loss.samples, "sample"), loss.cause);
             self.line("lost", &text);
         }
+        self.line("", &crate::incomplete::incomplete(self.profile));
         let gaps = self.profile.gaps();
         if let Some(longest) = gaps.iter().max_by_key(|gap| gap.duration_ns) {
             let sum = gaps
@@ -311,7 +314,7 @@ impl<'p> Report<'p> {
         );
         self.line("dwell used", &text);
         let text = format!(
-            "{} of memory; {} written, {} walked, {} samples dropped",
+            "{} for tables and the open chunk; {} written, {} walked, {} samples dropped",
             bytes(cost.memory_bytes),
             bytes(cost.bytes),
             plural(cost.walks, "stack"),

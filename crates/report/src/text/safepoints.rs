@@ -358,7 +358,7 @@ impl Report<'_> {
     }
 
     /// A text of ours on as many lines as it takes.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         let mut line = String::new();
         for word in text.split(' ') {
             if line.len() + 1 + word.len() > COLUMNS {

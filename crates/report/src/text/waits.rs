@@ -57,6 +57,12 @@ impl Report<'_> {
         };
         self.raw("");
         self.raw(&format!("Wall time of {threads} by cause{without}"));
+        if let Some(waits) = profile.info().event_waits {
+            self.paragraph(&format!(
+                "Waits are single events of the recorder; each counts as one sample per 20 ms. {}",
+                waits.in_words()
+            ));
+        }
         if !by_cause.is_empty() {
             self.raw("     share     +-         time    samples  cause");
         }

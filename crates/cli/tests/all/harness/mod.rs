@@ -295,13 +295,51 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Makes `jdk.jfr` with the JDK's own recorder.
+/// Turns the events of waits off, which the launcher and the JVM have as well.
+const NO_WAITS: &str = ",jdk.JavaMonitorEnter#enabled=false,jdk.JavaMonitorWait#enabled=false,\
+                        jdk.ThreadPark#enabled=false,jdk.ThreadSleep#enabled=false,\
+                        jdk.FileRead#enabled=false,jdk.FileWrite#enabled=false,\
+                        jdk.FileForce#enabled=false";
+
+/// Makes `jdk.jfr` with the JDK's own recorder, without waits.
 pub fn record_by_the_jdk(place: &Place) {
     let busy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Busy.java");
     let done = Command::new(modern().java())
-        .arg("-XX:StartFlightRecording:filename=jdk.jfr,settings=profile")
+        .arg(format!(
+            "-XX:StartFlightRecording:filename=jdk.jfr,settings=profile{NO_WAITS}"
+        ))
         .arg(busy)
         .arg("2500")
+        .current_dir(&place.dir)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// Makes `traced.jfr` of a program that waits, transfers and throws as it is known beforehand.
+pub fn record_traced_by(jdk: &Jdk, place: &Place) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../jfr/tests/java/Traced.java");
+    let compiled = Command::new(jdk.home.join("bin/javac"))
+        .args(["-d", "classes"])
+        .arg(program)
+        .current_dir(&place.dir)
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{compiled:?}");
+    let of_version = match jdk.feature >= 25 {
+        true => {
+            ",jdk.JavaExceptionThrow#throttle=off,method-trace=Traced::takeLock,\
+             method-timing=Traced::awaitSignal"
+        }
+        false => "",
+    };
+    let done = Command::new(jdk.java())
+        .arg(format!(
+            "-XX:StartFlightRecording:filename=traced.jfr,settings=profile,\
+             jdk.FileRead#threshold=0ns,jdk.FileWrite#threshold=0ns,\
+             jdk.JavaExceptionThrow#enabled=true{of_version}"
+        ))
+        .args(["-cp", "classes", "Traced", "transferred.bin"])
         .current_dir(&place.dir)
         .output()
         .unwrap();
