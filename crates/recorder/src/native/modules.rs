@@ -181,7 +181,7 @@ impl Modules {
 
     fn read(&mut self, wanted: impl Fn(&FileKey) -> bool, tables: TablesOf) {
         let began = process::own_cpu();
-        // In this order: a library that is loaded in between is in the mappings and not in the list.
+        // The list first: a library loaded in between is in the mappings, and new to the next list.
         self.loaded = loaded_by_base();
         let Ok(text) = small_files::read("/proc/self/maps") else {
             return;
