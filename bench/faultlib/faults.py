@@ -204,9 +204,10 @@ HANDLER_AND_STACKS = [
         r"left == right"),
     Fault(
         "library-of-before", "libraries that have gone are still looked up",
-        [Edit(f"{RECORDER}/native/modules.rs", "        if generation == self.generation {",
+        [Edit(f"{RECORDER}/native/modules.rs",
+              "        let has_changed = generation != self.generation;",
               "        let gone = generation.subs != self.generation.subs;\n"
-              "        if generation == self.generation || FAULT && gone {")],
+              "        let has_changed = generation != self.generation && !(FAULT && gone);")],
         e2e("stacks", "measured_reloaded_libraries_have_their_own_names"),
         r"libdwelltest_(alpha|beta)\.so"),
 ]

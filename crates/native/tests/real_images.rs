@@ -81,6 +81,64 @@ fn the_jvm_exports_its_structure_tables() {
     }
 }
 
+/// The file as a tool leaves it that removes the section headers.
+fn without_section_headers(data: &[u8]) -> Vec<u8> {
+    let mut cut = data.to_vec();
+    let at = u64::from_le_bytes(*data[40..].first_chunk().unwrap()) as usize;
+    cut.truncate(at);
+    cut[40..48].fill(0); // where they are
+    cut[60..64].fill(0); // their number, and that of the names
+    cut
+}
+
+#[test]
+fn library_without_section_headers_keeps_exports_and_rules() {
+    let mut compared = 0;
+    let all = common::jvm_libraries()
+        .into_iter()
+        .chain(common::mapped_libraries());
+    for path in all {
+        let data = std::fs::read(&path).unwrap();
+        let cut = without_section_headers(&data);
+        let read_cut = |offset: u64, into: &mut [u8]| {
+            let from = cut.get(offset as usize..).unwrap_or(&[]);
+            let from = from.get(..into.len());
+            from.map(|from| into.copy_from_slice(from)).is_some()
+        };
+        let read = read_parts(cut.len(), &mut { read_cut }).unwrap();
+        let (whole, cut) = (Elf::parse(&data).unwrap(), Elf::parse(&read).unwrap());
+        assert!(cut.section(b".dynsym").is_none());
+        assert_eq!(cut.build_id(), whole.build_id());
+
+        let theirs = ElfFile64::<LittleEndian>::parse(&*data).unwrap();
+        let symbols = cut.symbols();
+        for symbol in theirs.dynamic_symbols() {
+            let kind = symbol.elf_symbol().st_type();
+            if kind != STT_FUNC || !symbol.is_definition() {
+                continue;
+            }
+            let offset = u32::try_from(symbol.address() - cut.base_svma()).unwrap();
+            assert_eq!(symbols.lookup(offset).unwrap().offset, offset);
+            let name = symbol.name_bytes().unwrap();
+            assert_eq!(cut.find_symbol(name), whole.find_symbol(name));
+            compared += 1;
+        }
+
+        // Rules of hand-written code may be in `.debug_frame` only, which is not loaded.
+        let rows = whole.unwind_table().unwrap().into_rows();
+        let is_in_debug = whole.section(b".debug_frame").is_some();
+        if !is_in_debug {
+            assert_eq!(cut.unwind_table().unwrap().into_rows(), rows);
+            assert_eq!(cut.direct().is_some(), whole.direct().is_some());
+        }
+        for row in rows.iter().step_by(997) {
+            let rule = whole.rule_at(row.offset);
+            assert_eq!(cut.rule_at(row.offset), rule, "{}", path.display());
+        }
+    }
+    assert!(compared > 1000, "{compared}");
+}
+
 fn module_around(address: u64, text: &[u8]) -> Module {
     let all = maps::modules(maps::parse(text).map(|mapping| mapping.unwrap()));
     let covers = |module: &Module| {

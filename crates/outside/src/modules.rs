@@ -10,7 +10,7 @@ use dwell_walker::native::{NativeCode, Row, Rule, lookup};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Larger libraries are not read.
@@ -230,12 +230,31 @@ impl<'t> Modules<'t> {
             None if module.is_deleted => return None,
             None => {
                 let path = std::str::from_utf8(&module.path).ok()?;
-                self.target.open_file(path).ok()?
+                let file = self.target.open_file(path).ok()?;
+                self.is_mapped(module, &file).then_some(file)?
             }
         };
         let len = file.metadata().ok()?.len().min(FILE_BYTES_MAX);
         let mut read = |at, part: &mut [u8]| file.read_exact_at(part, at).is_ok();
         read_parts(usize::try_from(len).ok()?, &mut read)
+    }
+
+    /// Whether `file` is the mapped one. Another one may have got its name since. File systems in
+    /// layers show other numbers in the mappings than for the file; then the first bytes decide.
+    fn is_mapped(&self, module: &Module, file: &File) -> bool {
+        let Ok(data) = file.metadata() else {
+            return false;
+        };
+        let device = (libc::major(data.dev()), libc::minor(data.dev()));
+        if (device, data.ino()) == ((module.device.major, module.device.minor), module.inode) {
+            return true;
+        }
+        let header = module.header.as_ref();
+        let head = header.and_then(|range| self.copy(range.start..range.start + PAGE));
+        head.is_some_and(|head| {
+            let mut begin = vec![0; head.len()];
+            file.read_exact_at(&mut begin, 0).is_ok() && begin == head
+        })
     }
 
     /// Load address and image of libjvm.

@@ -79,6 +79,8 @@ static HANDLERS: [Handler; LEVELS] = [
     dwell_fault_third_handler,
 ];
 static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Whether a handler in front of ours was found.
+static BEHIND: AtomicBool = AtomicBool::new(false);
 
 /// The fault handler.
 #[unsafe(no_mangle)]
@@ -154,6 +156,12 @@ fn die_by_default(signal: i32, code: i32) {
 #[inline]
 pub fn is_installed() -> bool {
     INSTALLED.load(Ordering::Acquire)
+}
+
+/// Whether another handler is in front of ours, so that a load that fails may end the process.
+#[inline]
+pub(crate) fn is_behind() -> bool {
+    BEHIND.load(Ordering::Relaxed)
 }
 
 /// Installs the handlers in front of the present ones, once.
@@ -245,28 +253,36 @@ fn level_of(action: &KernelAction) -> Option<usize> {
         .position(|handler| *handler as *const () as usize == action.handler)
 }
 
-/// Steps in front of handlers that have replaced ours; true if ours is first (again).
+/// Steps in front of handlers that have replaced ours; true if ours is first (again). If not, the
+/// kernel does the loads.
 ///
 /// Each time needs a handler of its own, so this works twice per signal. Ordinary threads only, one
-/// at a time.
+/// at a time. Takes two system calls if nothing has changed: call it before each piece of work that
+/// may meet bad addresses.
 pub fn reinstall_if_replaced() -> bool {
-    static LEVEL: [AtomicUsize; SIGNALS.len()] = [const { AtomicUsize::new(1) }; SIGNALS.len()];
     if !is_installed() {
         return false;
     }
-    for (column, signal) in SIGNALS.iter().enumerate() {
-        let Ok(action) = sys::sigaction(*signal, None) else {
-            return false;
-        };
-        if level_of(&action).is_some() {
-            continue;
-        }
-        let Some(level) = LEVEL.get(column) else {
-            return false;
-        };
-        if install(level.fetch_add(1, Ordering::Relaxed), column, *signal).is_err() {
-            return false;
-        }
+    if is_first_in_chain() {
+        BEHIND.store(false, Ordering::Relaxed);
+        return true;
     }
-    is_first_in_chain()
+    BEHIND.store(true, Ordering::Relaxed);
+    let is_first = step_in_front() && is_first_in_chain();
+    BEHIND.store(!is_first, Ordering::Relaxed);
+    is_first
+}
+
+fn step_in_front() -> bool {
+    static LEVEL: [AtomicUsize; SIGNALS.len()] = [const { AtomicUsize::new(1) }; SIGNALS.len()];
+    let all = SIGNALS.iter().zip(&LEVEL).enumerate();
+    let mut replaced = all.filter(|(_, (signal, _))| {
+        sys::sigaction(**signal, None).is_ok_and(|action| level_of(&action).is_none())
+    });
+    replaced.all(|(column, (signal, level))| {
+        let next = level.load(Ordering::Relaxed);
+        let is_done = install(next, column, *signal).is_ok();
+        level.store(next.wrapping_add(usize::from(is_done)), Ordering::Relaxed);
+        is_done
+    })
 }

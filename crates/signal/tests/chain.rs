@@ -6,6 +6,9 @@ use dwell_signal::{Live, sys};
 use dwell_walker::Memory;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// An address without memory.
+const UNMAPPED: u64 = 0x10_0000;
+
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static ADDRESS: AtomicU64 = AtomicU64::new(0);
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
@@ -144,7 +147,7 @@ fn without_a_handler_a_fault_kills_as_ever() {
     let child = || {
         on(libc::SIGSEGV, libc::SIG_DFL, 0, None);
         let live = Live::install().unwrap();
-        demand(live.word(16).is_err(), 10);
+        demand(live.word(UNMAPPED).is_err(), 10);
         fault_at(16);
     };
     assert_eq!(in_child(child), -libc::SIGSEGV);
@@ -225,11 +228,11 @@ fn stepping_in_front_again_makes_no_circle() {
             None,
         );
         demand(!is_first_in_chain(), 11);
-        demand(live.word(16).is_err(), 12); // through the citizen
+        demand(live.word(UNMAPPED).is_err(), 12); // through the citizen
         demand(CALLS.swap(0, Ordering::Relaxed) == 100, 13);
         demand(reinstall_if_replaced(), 14);
         demand(is_first_in_chain(), 15);
-        demand(live.word(16).is_err(), 16);
+        demand(live.word(UNMAPPED).is_err(), 16);
         demand(CALLS.load(Ordering::Relaxed) == 0, 17); // straight to us now
         fault_at(16); // us, the citizen, us, the first one
         demand(CALLS.load(Ordering::Relaxed) == 101, 18);
@@ -251,7 +254,7 @@ fn handler_that_always_replaces_ours_wins() {
             );
             demand(reinstall_if_replaced(), 20 + round);
             demand(
-                Live::get().is_some_and(|live| live.word(16).is_err()),
+                Live::get().is_some_and(|live| live.word(UNMAPPED).is_err()),
                 30 + round,
             );
         }
@@ -262,6 +265,54 @@ fn handler_that_always_replaces_ours_wins() {
             None,
         );
         demand(!reinstall_if_replaced(), 40);
+    });
+    assert_eq!(result, 0);
+}
+
+/// Ends the process, as a library may that takes a fault for its own.
+extern "C" fn give_up(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(77) };
+}
+
+#[test]
+fn never_does_a_load_fault_behind_a_greedy_handler() {
+    let result = in_child(|| {
+        let live = Live::install().unwrap();
+        let known = [1u64, 2, 3];
+        let known_at = known.as_ptr() as u64;
+        for round in 0..4 {
+            on(
+                libc::SIGSEGV,
+                give_up as *const () as usize,
+                libc::SA_SIGINFO,
+                None,
+            );
+            // Two times we step in front of it. After that the kernel loads.
+            demand(reinstall_if_replaced() == (round < 2), 50 + round);
+            demand(
+                live.word(UNMAPPED).is_err() && live.word(16).is_err(),
+                54 + round,
+            );
+            demand(live.word(known_at + 8) == Ok(2), 58 + round);
+            let mut copy = [0u8; 24];
+            demand(live.read(known_at, &mut copy).is_ok(), 62 + round);
+            demand(copy[16] == 3, 66 + round);
+        }
+        // Up to the end of a mapping.
+        // SAFETY: new mappings of this test's own.
+        let pages = unsafe {
+            let (flags, len) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 3 * 4096);
+            let start = libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, -1, 0);
+            libc::munmap(start.byte_add(2 * 4096), 4096);
+            start as u64
+        };
+        let mut copy = vec![1u8; 3 * 4096];
+        // SAFETY: the vector is as long as this says.
+        let copied = unsafe { live.copy(copy.as_mut_ptr(), pages, copy.len()) };
+        demand(copied == 2 * 4096, 70);
+        let end = live.read(pages + 100, &mut copy);
+        demand(end.is_err(), 71);
     });
     assert_eq!(result, 0);
 }

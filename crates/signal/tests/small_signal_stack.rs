@@ -17,7 +17,7 @@ const MORE_BYTES: usize = 4096;
 static IS_SMALL: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn walk_hook(target: &mut WalkTarget<'_>) {
-    let readable = target.live().word(16).is_ok();
+    let readable = target.live().word(0x10_0000).is_ok();
     let is_small = IS_SMALL.load(Ordering::Relaxed);
     assert!(
         !is_small,

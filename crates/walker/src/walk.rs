@@ -4,6 +4,7 @@
 //! fails, the thread's `JavaFrameAnchor` is tried once (the missing native frames are marked);
 //! otherwise the walk ends in a named failure frame.
 
+mod calls_into_java;
 mod compiled;
 mod frameless;
 mod frozen;
@@ -121,8 +122,12 @@ struct Cursor<'t> {
     handling: bool,
     /// The callee of `at`.
     callee: Callee,
-    /// Whether the anchor has been used.
+    /// Whether the thread's anchor has been used.
     bridged: bool,
+    /// rsp of the frame that an anchor led to last.
+    bridged_to: u64,
+    /// Set while `at` is in native code that has called Java: the anchor of the next Java frame.
+    outer: Anchor,
     thread: &'t ThreadContext,
 }
 
@@ -170,6 +175,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             handling: false,
             callee: Callee::Other,
             bridged: false,
+            bridged_to: 0,
+            outer: Anchor::default(),
             thread,
         };
         self.walk_on(cursor, frames)
@@ -187,6 +194,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             handling: false,
             callee: Callee::Other,
             bridged: true,
+            bridged_to: sp,
+            outer: Anchor::default(),
             thread,
         };
         self.walk_on(cursor, frames)
@@ -245,7 +254,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     /// Whether the next frames depend only on the registers and on the stack above.
     fn is_plain(&self, cursor: &Cursor) -> bool {
-        let is_called = cursor.exact.is_none() && !cursor.handling;
+        let is_called =
+            cursor.exact.is_none() && !cursor.handling && cursor.outer == Anchor::default();
         is_called && cursor.cont_entry == 0 && cursor.thread.anchor.sp <= cursor.at.sp
     }
 
@@ -276,32 +286,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 Failure::StackRange
             });
         }
-        let anchor = cursor.thread.anchor.sp;
         let was_native = !self.code.contains(before.pc);
-        if was_native && anchor != 0 && before.sp < anchor && sp > anchor {
+        let skips = |anchor: u64| before.sp < anchor && sp > anchor;
+        if was_native && (skips(cursor.thread.anchor.sp) || skips(cursor.outer.sp)) {
             return Err(Failure::StackRange);
         }
-        Ok(())
-    }
-
-    /// Resumes at the anchor's frame if it is above the frame that could not be walked.
-    fn bridge(&self, cursor: &mut Cursor, before: NativeRegs, failure: Failure) -> bool {
-        let anchor = cursor.thread.anchor;
-        let usable = anchor.sp > before.sp
-            && !cursor.bridged
-            && cursor.frozen.is_none()
-            && self.code.contains(anchor.pc)
-            && !matches!(failure, Failure::Truncated | Failure::SnapshotEnd);
-        if usable {
-            cursor.at = NativeRegs {
-                pc: anchor.pc,
-                sp: anchor.sp,
-                fp: anchor.fp,
-            };
-            cursor.exact = None;
-            cursor.bridged = true;
+        if self.code.contains(cursor.at.pc) {
+            cursor.outer = Anchor::default();
         }
-        usable
+        Ok(())
     }
 
     fn step(
@@ -325,6 +318,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 BlobKind::Nmethod => self.step_compiled(cursor, &blob, sink),
                 BlobKind::NativeNmethod => self.step_wrapper(cursor, &blob, sink),
                 BlobKind::Interpreter => self.step_interpreted(cursor, &blob, sink),
+                BlobKind::Upcall => self.step_upcall(cursor, &blob, sink),
                 BlobKind::Adapter | BlobKind::Vtable | BlobKind::Stub => {
                     self.step_stub(cursor, &blob, sink)
                 }
@@ -469,8 +463,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return self.leave_chunk(cursor);
         }
         let at = cursor.at;
+        // Only what is wrong ends below a Java frame.
+        let end = match self.next_java_sp(cursor) {
+            0 => Stop::End,
+            _ => Stop::Fail(Failure::NoNativeRule),
+        };
         if at.pc == 0 {
-            return Err(Stop::End);
+            return Err(end);
         }
         let lookup = if cursor.exact.is_some() {
             at.pc
@@ -488,7 +487,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         };
         sink.push(kind, lookup, 0)?;
         match native::step(self.mem, rule.unwrap_or(Rule::Gap), at)? {
-            NativeStep::End => Err(Stop::End),
+            NativeStep::End => Err(end),
             NativeStep::Caller(caller) => {
                 self.move_to(cursor, caller)?;
                 cursor.callee = Callee::Leaf { r13: None };
@@ -514,25 +513,22 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let none = Err(Stop::Fail(Failure::NoNativeRule));
         let high = cursor.thread.stack_high;
         if at.fp >= at.sp && at.fp & 7 == 0 && (high == 0 || at.fp < high) {
-            let pc = self.mem.word(at.fp.wrapping_add(8))?;
-            if self.is_return(pc) {
-                let fp = self.mem.word(at.fp)?;
-                let caller = NativeRegs {
-                    pc,
-                    sp: at.fp.wrapping_add(16),
-                    fp,
-                };
+            let caller = NativeRegs {
+                pc: self.mem.word(at.fp.wrapping_add(8))?,
+                sp: at.fp.wrapping_add(16),
+                fp: self.mem.word(at.fp)?,
+            };
+            if self.is_native_caller(cursor, caller) {
                 return self.move_to(cursor, caller);
             }
         }
         if cursor.exact.is_some() {
-            let pc = self.mem.word(at.sp)?;
-            if self.is_return(pc) {
-                let caller = NativeRegs {
-                    pc,
-                    sp: at.sp.wrapping_add(8),
-                    fp: at.fp,
-                };
+            let caller = NativeRegs {
+                pc: self.mem.word(at.sp)?,
+                sp: at.sp.wrapping_add(8),
+                fp: at.fp,
+            };
+            if self.is_native_caller(cursor, caller) {
                 return self.move_to(cursor, caller);
             }
         }
@@ -616,7 +612,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                         .is_ok_and(|original| original.is_some())
             }
             BlobKind::Interpreter => true,
-            BlobKind::Stub => pc > blob.code_begin,
+            BlobKind::Stub | BlobKind::Upcall => pc > blob.code_begin,
             BlobKind::Adapter | BlobKind::Vtable => false,
         }
     }

@@ -19,7 +19,7 @@ pub struct Rules {
 }
 
 /// System calls that handlers may make, and what for.
-const SYSTEM_CALLS: [(u32, &str); 9] = [
+const SYSTEM_CALLS: [(u32, &str); 10] = [
     (
         13,
         "rt_sigaction: a fault without a handler is left to the default",
@@ -29,7 +29,10 @@ const SYSTEM_CALLS: [(u32, &str); 9] = [
         "rt_sigprocmask: SIGSEGV must not be blocked while we copy",
     ),
     (16, "ioctl: arms the perf event again"),
-    (39, "getpid: to send a signal on to ourselves"),
+    (
+        39,
+        "getpid: to send a signal on to ourselves, and for process_vm_readv",
+    ),
     (186, "gettid: is the signal meant for this thread"),
     (
         202,
@@ -38,6 +41,10 @@ const SYSTEM_CALLS: [(u32, &str); 9] = [
     (223, "timer_settime: arms the timer again"),
     (228, "clock_gettime: the thread's CPU time"),
     (234, "tgkill: a signal that was sent is sent on"),
+    (
+        310,
+        "process_vm_readv: loads while another fault handler is in front; touches no signals",
+    ),
 ];
 
 impl Rules {

@@ -4,9 +4,11 @@
 //! The image is a slice: a mapped file, a file read into memory, or the vdso in memory. This module
 //! must not open files. It borrows from the image wherever it can.
 //!
-//! Read next: [`Symbols`] in `symbols`, then `debug` for stripped libraries.
+//! Read next: [`Symbols`] in `symbols`, then `debug` for stripped libraries and `dynamic` for those
+//! without section headers.
 
 mod debug;
+mod dynamic;
 mod parts;
 mod symbols;
 
@@ -222,15 +224,25 @@ impl<'data> Elf<'data> {
     #[must_use]
     pub fn eh_frame(&self) -> Option<Section<'data>> {
         self.section(b".eh_frame").or_else(|| {
-            let header = (self.program_headers.iter())
-                .find(|header| header.p_type.get(LE) == elf::PT_GNU_EH_FRAME)?;
-            let svma = header.p_vaddr.get(LE);
-            let data = self.file_bytes(header.p_offset.get(LE), header.p_filesz.get(LE))?;
-            let svma = unwind::eh_frame_svma(Section { data, svma }).ok()?;
+            let svma = unwind::eh_frame_svma(self.loaded_eh_frame_hdr()?).ok()?;
             Some(Section {
                 data: self.loaded_bytes(svma)?,
                 svma,
             })
+        })
+    }
+
+    fn eh_frame_hdr(&self) -> Option<Section<'data>> {
+        self.section(b".eh_frame_hdr")
+            .or_else(|| self.loaded_eh_frame_hdr())
+    }
+
+    fn loaded_eh_frame_hdr(&self) -> Option<Section<'data>> {
+        let header = (self.program_headers.iter())
+            .find(|header| header.p_type.get(LE) == elf::PT_GNU_EH_FRAME)?;
+        Some(Section {
+            data: self.file_bytes(header.p_offset.get(LE), header.p_filesz.get(LE))?,
+            svma: header.p_vaddr.get(LE),
         })
     }
 
@@ -270,7 +282,11 @@ impl<'data> Elf<'data> {
             return None;
         }
         let text = self.text_ranges();
-        Direct::of(&self.searched(&text)?)
+        let mut searched = self.searched(&text)?;
+        if self.section(b".eh_frame").is_none() {
+            searched.eh_frame.data = unwind::up_to_terminator(searched.eh_frame.data);
+        }
+        Direct::of(&searched)
     }
 
     fn searched<'t>(&self, text: &'t [Range<u64>]) -> Option<unwind::Searched<'t>>
@@ -279,8 +295,8 @@ impl<'data> Elf<'data> {
     {
         Some(unwind::Searched {
             base_svma: self.base_svma(),
-            header: self.section(b".eh_frame_hdr")?,
-            eh_frame: self.section(b".eh_frame")?,
+            header: self.eh_frame_hdr()?,
+            eh_frame: self.eh_frame()?,
             text,
         })
     }
@@ -318,12 +334,17 @@ impl<'data> Elf<'data> {
         rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The symbols and names of the section of `kind`, which must be a symbol table.
+    /// The symbols and names of the section of `kind`, which must be a symbol table. Exported ones
+    /// are also found without section headers.
     fn symbol_table(&self, kind: elf::SectionType) -> Option<(&'data [Sym64<LE>], &'data [u8])> {
-        let header = self
+        let found = self
             .section_headers
             .iter()
-            .find(|h| h.sh_type.get(LE) == kind)?;
+            .find(|h| h.sh_type.get(LE) == kind);
+        let Some(header) = found else {
+            let is_exported = kind == elf::SHT_DYNSYM;
+            return is_exported.then(|| self.dynamic_symbols()).flatten();
+        };
         let names = self.section_headers.get(header.sh_link.get(LE) as usize)?;
         let bytes = self.contents(header)?;
         let count = bytes.len() / size_of::<Sym64<LE>>();

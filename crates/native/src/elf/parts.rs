@@ -17,13 +17,13 @@ const HEAD_BYTES: usize = 4096;
 pub enum Parts {
     /// Headers, notes, and what the file exports.
     Exports,
-    /// Also all symbols and the unwind sections. If these are not found, the whole file is read.
+    /// Also all symbols and the unwind sections.
     All,
 }
 
 /// Reads parts of a file of `len` bytes: headers, symbols, notes and unwind sections. `read` takes
 /// an offset and a buffer and returns whether it succeeded. Other bytes stay zero. A file without
-/// section headers is read as a whole. `None` if a read fails.
+/// section headers, or without sections of these, is read as a whole. `None` if a read fails.
 pub fn read_parts(len: usize, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     fill_parts(&mut bytes, Parts::All, read)?;
@@ -44,16 +44,13 @@ pub fn fill_parts(
     };
     fill(bytes, 0..HEAD_BYTES)?;
     // Tools that modify libraries put these headers at the end.
-    if let Some(segments) = segment_table(bytes) {
-        fill(bytes, segments)?;
+    match segment_table(bytes) {
+        Some(segments) => fill(bytes, segments)?,
+        None if parts == Parts::Exports => return Some(()),
+        None => {}
     }
-    let is_all = parts == Parts::All;
     let Some(table) = section_table(bytes) else {
-        return if is_all {
-            fill(bytes, 0..len)
-        } else {
-            Some(())
-        };
+        return fill(bytes, 0..len);
     };
     fill(bytes, table)?;
     if let Some(names) = section_names(bytes) {
@@ -65,8 +62,7 @@ pub fn fill_parts(
                 fill(bytes, range)?;
             }
         }
-        None if is_all => fill(bytes, 0..len)?,
-        None => {}
+        None => fill(bytes, 0..len)?,
     }
     Some(())
 }
@@ -108,6 +104,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
     let names = bytes.get(range_of(sections.get(index as usize)?)?)?;
     let is_all = parts == Parts::All;
     let mut has_rules = !is_all;
+    let mut has_symbols = false;
     let mut ranges = Vec::new();
     for section in sections {
         let at = section.sh_name.get(LE) as usize;
@@ -116,6 +113,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
             rest.is_some_and(|rest| rest.first() == Some(&0))
         };
         let is_rule = is_all && (is(b".eh_frame") || is(b".debug_frame"));
+        has_symbols |= matches!(section.sh_type.get(LE), elf::SHT_DYNSYM | elf::SHT_SYMTAB);
         let is_known = match section.sh_type.get(LE) {
             elf::SHT_DYNSYM | elf::SHT_NOTE => true,
             elf::SHT_STRTAB => is_all || is(b".dynstr"),
@@ -127,7 +125,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
             ranges.extend(range_of(section));
         }
     }
-    has_rules.then_some(ranges)
+    (has_rules && has_symbols).then_some(ranges)
 }
 
 pub(super) fn range_of(section: &SectionHeader64<LE>) -> Option<Range<usize>> {

@@ -145,6 +145,22 @@ impl UnwindTable {
     }
 }
 
+/// The part of `.eh_frame` up to its terminator, an entry of length 0. Without one, the whole.
+pub(crate) fn up_to_terminator(data: &[u8]) -> &[u8] {
+    let mut at = 0usize;
+    while let Some(len) = data.get(at..).and_then(|rest| rest.first_chunk()) {
+        let len = u32::from_le_bytes(*len) as usize;
+        let Some(next) = at.checked_add(4).and_then(|body| body.checked_add(len)) else {
+            break;
+        };
+        at = next;
+        if len == 0 {
+            return data.get(..at).unwrap_or(data);
+        }
+    }
+    data
+}
+
 /// Reads the svma of `.eh_frame` from `.eh_frame_hdr`. Program headers locate that one, so this
 /// also works in a mapped image without section headers.
 ///

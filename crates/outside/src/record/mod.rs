@@ -44,6 +44,8 @@ const FLUSH: Duration = Duration::from_secs(1);
 const CENSUS: Duration = Duration::from_millis(100);
 /// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Reading them takes at most one part in this many of the time.
+const LOOK_SHARE: u32 = 50;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
 /// After a sample of a running virtual thread, more such samples are expected for this time.
@@ -150,6 +152,7 @@ pub struct Recorder<'r, 't> {
     next_classes: Instant,
     /// Time of the last read of the library mappings.
     looked_at: Instant,
+    look_after: Duration,
     /// Time of the last sample of a running virtual thread.
     carried: Option<Instant>,
 }
@@ -218,6 +221,7 @@ impl<'r, 't> Recorder<'r, 't> {
             next_census: now + CENSUS,
             next_classes: now + CLASSES,
             looked_at: now,
+            look_after: LOOK_AGAIN,
             carried: None,
             wanted,
         })
@@ -370,10 +374,13 @@ impl<'r, 't> Recorder<'r, 't> {
 
     /// Reads the library mappings again, unless they were read a moment ago.
     fn look_again(&mut self) -> bool {
-        let is_due = self.looked_at.elapsed() >= LOOK_AGAIN;
+        let is_due = self.looked_at.elapsed() >= self.look_after;
         if is_due {
+            let began = Instant::now();
             self.vm.modules.refresh();
             self.looked_at = Instant::now();
+            // With tens of thousands of mappings this takes tens of milliseconds.
+            self.look_after = LOOK_AGAIN.max((self.looked_at - began) * LOOK_SHARE);
         }
         is_due
     }

@@ -46,8 +46,6 @@ impl Keeper {
             let now_ns = process::monotonic_ns();
             sampler.add_unreached(now_ns, record.user(), why, owed_ns, progress);
         });
-        // Other code may have put a fault handler in front of ours without passing faults on.
-        dwell_signal::fault::reinstall_if_replaced();
         if setup.kernel_frames {
             let records = sampler
                 .sampled

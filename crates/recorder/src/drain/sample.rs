@@ -120,6 +120,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     /// Takes the published samples, until the batch is full. Returns whether all were taken.
     pub fn drain(&mut self, progress: &Progress) -> bool {
+        dwell_signal::fault::reinstall_if_replaced();
         let moved = self.modules.refresh();
         let changes = self.walks.begin(moved);
         if moved || changes.has_new {
@@ -218,6 +219,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     fn take(&mut self, slot: &Slot<'_>, progress: &Progress) {
         let header = slot.header();
         let mut frames = std::mem::take(&mut self.frames);
+        // A library may have put a handler in front of ours a moment ago that ends the process at
+        // a load that fails.
+        dwell_signal::fault::reinstall_if_replaced();
         let walk = self.walked(slot, &mut frames);
         self.work.walks += 1;
         self.sampled.insert(header.record_index);

@@ -4,11 +4,15 @@
 
 use super::memory;
 use super::unwind_rules::{Table, Tables};
+use crate::sys::loader::Loaded;
 use crate::sys::mapped::{LibraryFile, MappedFile, Stamp};
 use dwell_context::foreign;
 use dwell_native::elf::{Elf, Parts, Symbol, SymbolIndex, Symbols};
 use dwell_walker::native::Rule;
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Number of bytes at a library's beginning that are compared, if only that shows whether a file
@@ -144,6 +148,19 @@ impl Image {
         self.stamp.is_some_and(|stamp| stamp.is_written(path))
     }
 
+    /// Whether it is of a file, and not of the kernel.
+    #[must_use]
+    pub fn has_file(&self) -> bool {
+        self.key.inode != 0
+    }
+
+    /// Whether its path still leads to the file that was read.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let path = &self.key.path;
+        self.stamp.is_some_and(|stamp| stamp.is_in_place(path))
+    }
+
     /// The function at `offset`. Not in a handler.
     #[must_use]
     pub fn function<'e>(&'e self, elf: &Elf<'e>, offset: u32) -> Option<Symbol<'e>> {
@@ -208,11 +225,45 @@ fn open(key: &FileKey, header: Option<Range<u64>>) -> Option<LibraryFile> {
     let file = LibraryFile::open(&key.path).ok()?;
     // Layered file systems have one number in the mappings and another one in stat(2).
     let is_mapped = file.is_at(key.device, key.inode) || {
-        let Range { start, end } = header?;
-        let begin = memory::copy(start..end.min(start.saturating_add(BEGIN_BYTES)));
+        let begin = beginning(&header?);
         !begin.is_empty() && file.begins_with(&begin)
     };
     is_mapped.then_some(file)
+}
+
+/// The first bytes of a library in memory.
+fn beginning(header: &Range<u64>) -> Vec<u8> {
+    let end = header.start.saturating_add(BEGIN_BYTES).min(header.end);
+    memory::copy(header.start..end)
+}
+
+/// Whether these first bytes are those of one version only.
+pub(super) fn has_build_id(header: &Range<u64>) -> bool {
+    let begin = beginning(header);
+    Elf::parse(&begin).is_ok_and(|elf| elf.build_id().is_some())
+}
+
+/// The file of a library that the loader lists, and where its beginning is mapped. `None` if its
+/// path leads to another file.
+pub(super) fn mapped_at(library: &Loaded) -> Option<(FileKey, Range<u64>)> {
+    let path = PathBuf::from(OsStr::from_bytes(&library.path));
+    let path = std::fs::canonicalize(path)
+        .ok()
+        .filter(|_| library.has_headers)?;
+    let path = path.into_os_string().into_vec();
+    let header = library.base..library.base.saturating_add(BEGIN_BYTES);
+    let file = LibraryFile::open(&path).ok()?;
+    let begin = beginning(&header);
+    let is_mapped = !begin.is_empty() && file.begins_with(&begin);
+    let (device, inode) = file.place();
+    is_mapped.then(|| {
+        let key = FileKey {
+            device,
+            inode,
+            path,
+        };
+        (key, header)
+    })
 }
 
 /// The file's name without directories.

@@ -3,6 +3,7 @@
 
 use super::joined;
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 
 /// How many libraries were loaded and unloaded since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,71 @@ pub fn generation() -> Generation {
     // SAFETY: the callback gets a pointer to `out`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(take_counters), (&raw mut out).cast()) };
     out
+}
+
+/// A library as the loader lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Its lowest address.
+    pub base: u64,
+    /// The path it was loaded by; empty for the program itself.
+    pub path: Vec<u8>,
+    /// Where its code is.
+    pub executable: Vec<Range<u64>>,
+    /// Whether the file's headers are at `base`.
+    pub has_headers: bool,
+    /// Where the loader has its program headers.
+    headers: u64,
+}
+
+/// All libraries of the agent's namespace, in time that depends on their number only: reading
+/// `/proc/self/maps` takes longer the more a program has mapped. Takes the loader's short lock.
+#[must_use]
+pub fn loaded() -> Vec<Loaded> {
+    let mut out = Vec::new();
+    // SAFETY: the callback gets a pointer to `out`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(take_loaded), (&raw mut out).cast()) };
+    out
+}
+
+unsafe extern "C" fn take_loaded(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    out: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader passes a valid info, whose headers and name are there as long as the
+    // library is, and `out` is the vector of `loaded`.
+    let (info, headers, path, out) = unsafe {
+        let info = &*info;
+        let headers = match info.dlpi_phdr.is_null() {
+            true => &[][..],
+            false => std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+        };
+        let path = match info.dlpi_name.is_null() {
+            true => c"",
+            false => CStr::from_ptr(info.dlpi_name),
+        };
+        (info, headers, path, &mut *out.cast::<Vec<Loaded>>())
+    };
+    const PAGE_MASK: u64 = 0xfff;
+    let segments = || headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
+    let Some(lowest) = segments().min_by_key(|it| it.p_vaddr) else {
+        return 0;
+    };
+    let code = segments().filter(|it| it.p_flags & libc::PF_X != 0);
+    let pages = |it: &libc::Elf64_Phdr| {
+        let start = info.dlpi_addr.wrapping_add(it.p_vaddr);
+        let end = start.wrapping_add(it.p_memsz).wrapping_add(PAGE_MASK) & !PAGE_MASK;
+        start & !PAGE_MASK..end
+    };
+    out.push(Loaded {
+        base: info.dlpi_addr.wrapping_add(lowest.p_vaddr) & !PAGE_MASK,
+        path: path.to_bytes().to_vec(),
+        executable: code.map(pages).collect(),
+        has_headers: lowest.p_offset & !PAGE_MASK == 0,
+        headers: info.dlpi_phdr as u64,
+    });
+    0
 }
 
 /// Where threads keep the thread-local variables of one library.
@@ -114,6 +180,14 @@ impl Library {
     pub fn loaded(path: &CStr) -> Option<Library> {
         // SAFETY: RTLD_NOLOAD never runs code of the library; path is a C string.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(Library(handle))
+    }
+
+    /// Loads a library.
+    #[cfg(test)]
+    pub fn load(path: &CStr) -> Option<Library> {
+        // SAFETY: path is a C string, and tests load libraries of their own, without initialisers.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         (!handle.is_null()).then_some(Library(handle))
     }
 

@@ -40,6 +40,13 @@ impl Stamp {
         let now = std::fs::metadata(path_of(path)).map(|data| Stamp::of(&data));
         now.is_ok_and(|now| now.place == self.place && now != *self)
     }
+
+    /// Whether the file is at `path` and has not been written since.
+    #[must_use]
+    pub fn is_in_place(&self, path: &[u8]) -> bool {
+        let now = std::fs::metadata(path_of(path)).map(|data| Stamp::of(&data));
+        now.is_ok_and(|now| now == *self)
+    }
 }
 
 fn path_of(bytes: &[u8]) -> &Path {
@@ -97,12 +104,17 @@ impl LibraryFile {
         self.stamp
     }
 
+    /// Its device (major, minor) and inode.
+    #[must_use]
+    pub fn place(&self) -> ((u32, u32), u64) {
+        let (device, inode) = self.stamp.place;
+        ((libc::major(device), libc::minor(device)), inode)
+    }
+
     /// Whether it is the file of this device (major, minor) and inode.
     #[must_use]
     pub fn is_at(&self, device: (u32, u32), inode: u64) -> bool {
-        let (own_device, own_inode) = self.stamp.place;
-        let own_device = (libc::major(own_device), libc::minor(own_device));
-        own_device == device && own_inode == inode
+        self.place() == (device, inode)
     }
 
     /// Whether it begins so.

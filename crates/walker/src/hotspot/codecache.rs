@@ -43,6 +43,8 @@ pub enum BlobKind {
     Adapter,
     /// Virtual call stubs.
     Vtable,
+    /// Calls into Java by the foreign function interface.
+    Upcall,
     /// Any other code.
     Stub,
 }
@@ -222,6 +224,10 @@ fn kind_of<M: Memory>(mem: &M, name: u64) -> Result<BlobKind, Fault> {
         b"Interpre" => BlobKind::Interpreter,
         b"I2C/C2I " => BlobKind::Adapter,
         b"vtable c" => BlobKind::Vtable,
+        // Another stub's name begins so, too.
+        b"upcall_s" if mem.u32(name.wrapping_add(8))?.to_le_bytes() == *b"tub\0" => {
+            BlobKind::Upcall
+        }
         _ => BlobKind::Stub,
     })
 }
@@ -378,6 +384,8 @@ mod tests {
             (b"Interpreter.....", BlobKind::Interpreter),
             (b"StubRoutines (1)", BlobKind::Stub),
             (b"nmethods........", BlobKind::Stub),
+            (b"upcall_stub\0....", BlobKind::Upcall),
+            (b"upcall_stub_exce", BlobKind::Stub),
         ] {
             assert_eq!(kind_of(&Bytes::at(0x1000, name), 0x1000), Ok(kind));
         }

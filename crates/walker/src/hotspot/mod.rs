@@ -32,6 +32,7 @@ pub mod sets;
 pub mod strings;
 pub mod stub;
 pub mod threads;
+pub mod upcall;
 pub mod virtual_threads;
 pub mod vmstructs;
 pub mod way_out;

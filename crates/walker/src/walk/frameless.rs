@@ -6,7 +6,7 @@ use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::stub::{self, Caller};
 use crate::hotspot::way_out::{self, WayOut};
-use crate::hotspot::{continuation, leaving, threads};
+use crate::hotspot::{continuation, leaving};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
 
@@ -47,7 +47,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let caller = match cursor.exact {
             Some(regs) => stub::interrupted_caller(self.mem, blob, &regs, self)?,
             None => {
-                let at_anchor = cursor.at.sp == cursor.thread.anchor.sp;
+                let anchors = [cursor.thread.anchor.sp, cursor.bridged_to];
+                let at_anchor = anchors.contains(&cursor.at.sp);
                 stub::calling_caller(self.mem, blob, cursor.at, at_anchor, self)?
             }
         };
@@ -84,36 +85,6 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 self.move_to(cursor, caller)
             }
         }
-    }
-
-    /// A call from native into Java. The call stub has an rbp frame. If its native caller cannot be
-    /// found, the anchor saved in the call wrapper leads to the next Java frame.
-    fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
-        let fp = cursor.at.fp;
-        if fp <= cursor.at.sp {
-            return Err(Stop::Fail(Failure::BadEntry));
-        }
-        let caller = NativeRegs {
-            pc: self.mem.word(fp.wrapping_add(8))?,
-            sp: fp.wrapping_add(16),
-            fp: self.mem.word(fp)?,
-        };
-        if self.native.rule(caller.pc.wrapping_sub(1)).is_some() {
-            return self.move_to(cursor, caller);
-        }
-        let slot = self.layout.entry_call_wrapper.wrapping_mul(8);
-        let wrapper = self.mem.word(fp.wrapping_add(slot))?;
-        let at = wrapper.wrapping_add(self.layout.call_wrapper_anchor);
-        let anchor = threads::anchor_at(self.mem, self.layout, at)?;
-        if anchor.sp == 0 {
-            return Err(Stop::End);
-        }
-        let next = NativeRegs {
-            pc: anchor.pc,
-            sp: anchor.sp,
-            fp: anchor.fp,
-        };
-        self.move_to(cursor, next)
     }
 
     /// Whether `pc` is in the stub that mounts a virtual thread again, after it has popped its
