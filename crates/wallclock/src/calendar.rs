@@ -1,6 +1,6 @@
-//! Which thread is read in which of the next ticks.
+//! The threads to read in each of the next ticks.
 
-/// Ticks ahead, at most: twice the longest block.
+/// Maximum ticks ahead: twice the longest block.
 pub const SLOTS: usize = 128;
 
 /// A ring of ticks.
@@ -21,8 +21,8 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// Thread `id` is read in tick `number`, or in the next one if that has passed. Returns the
-    /// tick.
+    /// Schedules the read of thread `id` for tick `number`, or for the next one if that has passed.
+    /// Returns the tick.
     pub fn put(&mut self, number: u32, id: u32) -> u32 {
         let last = self.taken.saturating_add(SLOTS as u32);
         let number = number.clamp(self.taken.saturating_add(1), last);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_come_in_their_ticks() {
+    fn threads_are_returned_in_their_ticks() {
         let (mut calendar, mut ids) = (Calendar::default(), Vec::new());
         assert_eq!(calendar.put(2, 7), 2);
         assert_eq!(calendar.put(0, 8), 1);
