@@ -366,6 +366,13 @@ FILE_AND_REPORT = [
              "drain::blocked_signals::tests::blocked_signals_are_found_by_their_bit"),
         r"blocked_signals\.rs:\d+"),
     Fault(
+        "exec-kills", "the signal of perf events ends a program that was begun by execve",
+        [Edit(f"{SIGNAL}/config.rs",
+              "    if matches!(engine, EngineKind::Perf { .. }) && is_unhandled {",
+              "    if matches!(engine, EngineKind::Perf { .. }) && is_unhandled && !FAULT {")],
+        Test("signal", "exec", "never_exec_under_sampling_kills_the_new_program"),
+        r"exec\.rs:\d+"),
+    Fault(
         "margin-halved", "reports tell half of the standard error",
         [Edit(f"{WALL}/sums.rs", "    (squares + UNSEEN * heaviest * heaviest).sqrt()",
               "    let part = if FAULT { 0.5 } else { 1.0 };\n"

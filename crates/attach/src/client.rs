@@ -208,7 +208,9 @@ impl Client<'_> {
     }
 
     fn is_young(&self) -> bool {
-        crate::discover::uptime_ms(self.process).is_some_and(|age_ms| age_ms < YOUNG_MS)
+        self.process
+            .uptime_ms()
+            .is_some_and(|age_ms| age_ms < YOUNG_MS)
     }
 
     /// Refuses unless SIGQUIT has a handler and will lead to a listener.

@@ -4,6 +4,7 @@
 //! for display; no decision about safety depends on them alone.
 
 use crate::credentials::Credentials;
+use crate::hidden;
 use crate::hsperf::{self, PerfData};
 use crate::options;
 use crate::passwd;
@@ -40,7 +41,7 @@ pub struct Jvm {
     pub uptime_ms: Option<u64>,
     /// Whether it is in another pid or mount namespace (a container).
     pub foreign: bool,
-    /// Whether we may read its files. If not, version and main are guesses from its command line.
+    /// Whether we may attach to it. If not, version and main are guesses from its command line.
     pub readable: bool,
 }
 
@@ -76,8 +77,12 @@ fn look_at(process: &Process, passwd: &[u8]) -> Option<Jvm> {
             Machine::None | Machine::OpenJ9 => None,
         },
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let name = process.status().ok()?.name;
-            options::is_launcher(&name).then(|| Evidence::outside(process).jvm(None, passwd))?
+            let status = process.status().ok()?;
+            if let Some(perf) = hidden::perf_data(process, &status) {
+                return Evidence::hidden(process, perf).jvm(None, passwd);
+            }
+            options::is_launcher(&status.name)
+                .then(|| Evidence::outside(process).jvm(None, passwd))?
         }
         Err(_) => None,
     }
@@ -146,6 +151,15 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// The data of a JVM of ours that the kernel does not let us look into.
+    pub(crate) fn hidden(process: &'a Process, perf: PerfData) -> Evidence<'a> {
+        Evidence {
+            perf,
+            readable: true,
+            ..Evidence::outside(process)
+        }
+    }
+
     /// The data that every user may read.
     fn outside(process: &'a Process) -> Evidence<'a> {
         let cmdline = procfs::nul_words(&process.read("cmdline").unwrap_or_default());
@@ -174,10 +188,13 @@ impl<'a> Evidence<'a> {
             ns_pid: status.ns_pid,
             uid: status.euid,
             user: user_name(passwd, status.euid),
-            version: libjvm.and_then(|libjvm| self.version(libjvm)),
+            version: match libjvm {
+                Some(libjvm) => self.version(libjvm),
+                None => self.running_version(),
+            },
             command: command.map(procfs::printable).or_else(|| main.clone()),
             main,
-            uptime_ms: uptime_ms(self.process),
+            uptime_ms: self.process.uptime_ms(),
             foreign: is_foreign(self.process),
             readable: self.readable,
         })
@@ -196,7 +213,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn version(&self, libjvm: &Mapped) -> Option<String> {
-        let running = || self.perf.java_version.as_deref().map(procfs::printable);
+        let running = || self.running_version();
         // After an upgrade in place, the version of the files on disk differs from the running one.
         if libjvm.deleted {
             return running();
@@ -208,6 +225,10 @@ impl<'a> Evidence<'a> {
                 .read(libjvm.path.to_str()?, LIBJVM_BYTES_MAX)?;
             version::from_libjvm(&bytes)
         })
+    }
+
+    fn running_version(&self) -> Option<String> {
+        self.perf.java_version.as_deref().map(procfs::printable)
     }
 
     fn release(&self, libjvm: &Mapped) -> Option<String> {
@@ -233,14 +254,6 @@ fn perf_data(files: &Files, maps: &[u8]) -> Option<PerfData> {
     let dir = path.parent()?.file_name()?.to_str()?;
     let bytes = files.read(&format!("/tmp/{dir}/{file}"), hsperf::SIZE_MAX as u64)?;
     hsperf::parse(&bytes)
-}
-
-/// Age of a process in milliseconds.
-pub(crate) fn uptime_ms(process: &Process) -> Option<u64> {
-    let ticks = process.start_ticks()?;
-    let started_ms = ticks.checked_mul(1000)? / rustix::param::clock_ticks_per_second().max(1);
-    let now_ms = procfs::uptime_ms(&std::fs::read("/proc/uptime").ok()?)?;
-    Some(now_ms.saturating_sub(started_ms))
 }
 
 fn is_foreign(process: &Process) -> bool {

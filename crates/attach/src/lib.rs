@@ -15,6 +15,7 @@ mod credentials;
 mod deliver;
 mod discover;
 mod error;
+mod hidden;
 pub mod hsperf;
 pub mod options;
 pub mod passwd;

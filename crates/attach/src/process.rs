@@ -85,6 +85,14 @@ impl Process {
         procfs::state_and_start(&self.read("stat").ok()?).map(|(_, start)| start)
     }
 
+    /// Its age in milliseconds.
+    pub(crate) fn uptime_ms(&self) -> Option<u64> {
+        let ticks = self.start_ticks()?;
+        let started_ms = ticks.checked_mul(1000)? / rustix::param::clock_ticks_per_second().max(1);
+        let now_ms = procfs::uptime_ms(&std::fs::read("/proc/uptime").ok()?)?;
+        Some(now_ms.saturating_sub(started_ms))
+    }
+
     /// The root directory as the process sees it.
     pub(crate) fn root(&self) -> io::Result<Root> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

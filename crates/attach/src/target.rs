@@ -8,6 +8,8 @@ use crate::client::{self, Client};
 use crate::credentials::Credentials;
 use crate::deliver::{self, Library};
 use crate::discover::{Evidence, Jvm, local_passwd, user_name};
+use crate::hidden;
+use crate::hsperf::PerfData;
 use crate::options::{self, AttachFlags};
 use crate::process::Process;
 use crate::procfs::{self, Machine, Mapped};
@@ -30,6 +32,8 @@ const LAUNCH_WAIT: Duration = Duration::from_secs(10);
 pub struct Target {
     process: Process,
     root: Root,
+    /// The kernel does not let us look into it ([`hidden`]).
+    is_hidden: bool,
     jvm: Jvm,
     flags: AttachFlags,
     credentials: Credentials,
@@ -40,7 +44,7 @@ impl Target {
     /// Examines a process; an error if it does not accept an attach. Sends and writes nothing.
     pub fn examine(pid: u32) -> Result<Target, Error> {
         let process = Process::open(pid)?;
-        let (maps, libjvm) = find_libjvm(&process)?;
+        let found = find_libjvm(&process)?;
         let status = process.status()?;
         let credentials = Credentials {
             uid: status.euid,
@@ -50,20 +54,27 @@ impl Target {
             let owner = user_name(&local_passwd(), status.euid);
             return Err(Error::NotPermitted { pid, owner });
         }
-        let root = process
-            .root()
-            .map_err(|error| denied(&process, "its root", error))?;
-        let evidence = Evidence::gather(&process, &maps);
+        let is_hidden = matches!(found, Found::Hidden(_));
+        let root = match is_hidden {
+            true => Root::own(),
+            false => process.root(),
+        };
+        let root = root.map_err(|error| denied(&process, "its root", error))?;
+        let (evidence, libjvm) = match found {
+            Found::Open(maps, libjvm) => (Evidence::gather(&process, &maps), Some(libjvm)),
+            Found::Hidden(perf) => (Evidence::hidden(&process, perf), None),
+        };
         let environ = procfs::nul_words(&process.read("environ").unwrap_or_default());
         let mut flags = AttachFlags::from_process(&evidence.cmdline, &environ);
         flags.apply_settings(evidence.perf.vm_flags.as_deref().unwrap_or(""));
         let vm_args = evidence.perf.vm_args.as_deref().unwrap_or("");
         flags.apply_all(&options::split_words(vm_args));
-        let jvm = evidence.jvm(Some(&libjvm), &local_passwd());
+        let jvm = evidence.jvm(libjvm.as_ref(), &local_passwd());
         let jvm = jvm.ok_or(Error::NoSuchProcess { pid })?;
         Ok(Target {
             process,
             root,
+            is_hidden,
             jvm,
             flags,
             credentials,
@@ -153,7 +164,13 @@ impl Target {
 
     /// The path of a library of this name that the JVM has loaded already.
     pub fn loaded_library(&self, name: &str) -> Option<String> {
-        let Mapped { path, .. } = procfs::mapped_file(&self.process.read("maps").ok()?, name)?;
+        let path = match self.is_hidden {
+            true => {
+                let reply = self.command("jcmd", &["VM.dynlibs"]).ok()?;
+                hidden::in_reply(&reply.text, name)?
+            }
+            false => procfs::mapped_file(&self.process.read("maps").ok()?, name)?.path,
+        };
         path.into_os_string().into_string().ok()
     }
 
@@ -221,16 +238,31 @@ impl Target {
     }
 }
 
-/// The mappings and libjvm of a process; waits a little for a launcher that has just started.
-fn find_libjvm(process: &Process) -> Result<(Vec<u8>, Mapped), Error> {
+/// The evidence that a process is a JVM.
+enum Found {
+    /// Its mappings, and its libjvm.
+    Open(Vec<u8>, Mapped),
+    /// Its performance data, as the kernel does not show the mappings.
+    Hidden(PerfData),
+}
+
+/// Finds out whether a process is a JVM; waits a little for a launcher that has just started.
+fn find_libjvm(process: &Process) -> Result<Found, Error> {
     let pid = process.pid();
     let began = Instant::now();
     loop {
-        let maps = process
-            .read("maps")
-            .map_err(|error| denied(process, "its memory map", error))?;
+        let maps = match process.read("maps") {
+            Ok(maps) => maps,
+            Err(error) => {
+                let perf = hidden::perf_data(process, &process.status()?);
+                return match perf {
+                    Some(perf) => Ok(Found::Hidden(perf)),
+                    None => Err(denied(process, "its memory map", error)),
+                };
+            }
+        };
         match procfs::machine(&maps) {
-            Machine::HotSpot(libjvm) => return Ok((maps, libjvm)),
+            Machine::HotSpot(libjvm) => return Ok(Found::Open(maps, libjvm)),
             Machine::OpenJ9 => {
                 return Err(Error::NotHotSpot {
                     pid,
@@ -267,10 +299,14 @@ fn denied(process: &Process, what: &str, error: io::Error) -> Error {
         return Error::io(pid, format!("reading {what}"), error);
     }
     // If root is refused, it lacks a right; another user would not help.
-    if status.euid == Credentials::own().uid || rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if status.euid == Credentials::own().uid || is_root {
         return Error::Protected {
             pid,
-            detail: format!("{what}: {error}"),
+            detail: match is_root {
+                true => format!("{what}: {error}"),
+                false => hidden::advice(what, &error),
+            },
         };
     }
     Error::NotPermitted {

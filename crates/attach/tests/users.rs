@@ -26,18 +26,23 @@ fn listed(pid: u32) -> Jvm {
 
 /// Runs one of this file's tests as another user, with the pid to examine.
 fn as_other_user(test: &str, pid: u32) -> std::process::Output {
-    let copy = common::scratch_dir("other-user").join("tests");
+    let copy = common::scratch_dir("other-user").join(test);
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let mut command = Command::new(copy);
     command
         .args(["--exact", test, "--nocapture"])
         .env("DWELL_TEST_PID", pid.to_string());
-    command
-        .current_dir("/")
-        .uid(OTHER)
-        .gid(OTHER)
-        .output()
-        .unwrap()
+    command.current_dir("/").uid(OTHER).gid(OTHER);
+    // The child of another test has the copy open for writing until it runs its program.
+    for _ in 0..1000 {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            other => return other.unwrap(),
+        }
+    }
+    panic!("another process writes the copy")
 }
 
 fn needs_root() -> bool {
@@ -212,4 +217,87 @@ fn a_jvm_in_a_user_namespace_is_reached() {
     let target = Target::examine(running.pid).unwrap();
     assert_eq!(target.command("properties", &[]).unwrap().code, 0);
     running.assert_untouched();
+}
+
+/// The user's half of the test below.
+#[test]
+fn more_capable_jvm_as_seen_by_its_user() {
+    let Ok(pid) = std::env::var("DWELL_TEST_PID") else {
+        println!("skipped: a part of another test, which names a process");
+        return;
+    };
+    let pid: u32 = pid.parse().unwrap();
+    std::fs::read(format!("/proc/{pid}/maps")).expect_err("the kernel denies looking into it");
+    let jvm = listed(pid);
+    assert!(jvm.readable, "{jvm:?}");
+    assert_eq!(jvm.main.as_deref(), Some("Waiter"));
+    let target = Target::examine(pid).unwrap();
+    assert_eq!(target.command("properties", &[]).unwrap().code, 0);
+    assert_eq!(target.loaded_library(LIBRARY.name), None);
+    assert!(target.loaded_library("libjava.so").is_some());
+    let path = target.place(&LIBRARY).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let scratch = target.scratch("dwell-test-scratch", "file").unwrap();
+    target.remove_scratch(&scratch.path).unwrap();
+    println!("reached: {pid}");
+}
+
+/// A capability that its user does not have keeps the kernel's files of a JVM from that user.
+#[test]
+fn jvm_with_a_capability_is_reached_by_its_user() {
+    if needs_root() {
+        return;
+    }
+    let jdk = modern();
+    if !is_world_readable(&jdk.java()) {
+        println!("skipped: other users cannot run this JDK");
+        return;
+    }
+    let more = "exec 3<&0; setpriv --reuid=4242 --regid=4242 --clear-groups \
+                --inh-caps=+net_bind_service --ambient-caps=+net_bind_service \"$@\" <&3 & wait";
+    let mut running = Start::new(&jdk).wrapper(&["sh", "-c", more, "sh"]).run();
+    let output = as_other_user("more_capable_jvm_as_seen_by_its_user", running.pid);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("reached: "), "{text}");
+    running.assert_untouched();
+}
+
+/// A process with such a capability that is no JVM is refused.
+#[test]
+fn capable_process_that_is_no_jvm_is_refused() {
+    if needs_root() {
+        return;
+    }
+    let words = ["--reuid=4242", "--regid=4242", "--clear-groups"];
+    let more = [
+        "--inh-caps=+net_bind_service",
+        "--ambient-caps=+net_bind_service",
+    ];
+    let mut command = Command::new("setpriv");
+    command.stdout(std::process::Stdio::null());
+    let mut sleeper = (command.args(words).args(more).args(["sleep", "20"]))
+        .spawn()
+        .unwrap();
+    let path = format!("/proc/{}/comm", sleeper.id());
+    while std::fs::read_to_string(&path).unwrap() != "sleep\n" {
+        std::thread::yield_now();
+    }
+    let output = as_other_user("refusal_with_the_capability_as_reason", sleeper.id());
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(sleeper.try_wait().unwrap(), None, "it was left alone");
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+/// The user's half of the test above.
+#[test]
+fn refusal_with_the_capability_as_reason() {
+    let Ok(pid) = std::env::var("DWELL_TEST_PID") else {
+        println!("skipped: a part of another test, which names a process");
+        return;
+    };
+    let error = Target::examine(pid.parse().unwrap()).unwrap_err();
+    assert!(matches!(error, Error::Protected { .. }), "{error}");
+    assert!(error.to_string().contains("a capability"), "{error}");
 }

@@ -37,7 +37,10 @@ fn row(jvm: &Jvm) -> [String; 5] {
         main.push_str(&format!("  (in a container, pid {} there)", jvm.ns_pid));
     }
     if !jvm.readable {
-        main.push_str("  (belongs to another user)");
+        main.push_str(match jvm.uid == crate::sys::user() {
+            true => "  (the kernel denies looking into it)",
+            false => "  (belongs to another user)",
+        });
     }
     let uptime = jvm
         .uptime_ms

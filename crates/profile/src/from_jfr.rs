@@ -38,6 +38,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread}
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
+use crate::stopped_times::{self, Stopped};
 use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
@@ -498,6 +499,8 @@ fn add_looks<'r>(
     contexts: &mut Contexts<'r>,
     nodes: &mut StackNodes<'_>,
 ) {
+    let stopped = Stopped::of(&gaps(recording));
+    let cause_stopped = (!stopped.is_empty()).then(|| builder.cause(stopped_times::CAUSE));
     for sample in &recording.samples {
         let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));
@@ -531,9 +534,11 @@ fn add_looks<'r>(
             owner: wall.owner,
             owner_node,
         };
-        match sample.carrier {
-            Some(carrier) => builder.look_on(look, carrier),
-            None => builder.look(look),
+        for look in stopped.split(&look, cause_stopped) {
+            match sample.carrier {
+                Some(carrier) => builder.look_on(look, carrier),
+                None => builder.look(look),
+            }
         }
     }
 }

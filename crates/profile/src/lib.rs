@@ -44,6 +44,7 @@ mod roles;
 mod sample;
 mod self_check;
 mod spans;
+mod stopped_times;
 mod stops;
 mod stretches;
 mod surroundings;

@@ -117,9 +117,10 @@ impl<R: Runtime> Recorder<R> {
         let mut slot = self.session();
         if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             let path = session.path().display();
-            return Err(format!(
-                "already recording to {path}; use 'dwell stop' first"
-            ));
+            return Err(match session.is_ending() {
+                true => format!("the rest of {path} is still being written; try again later"),
+                false => format!("already recording to {path}; use 'dwell stop' first"),
+            });
         }
         check_engine(self.engine.kind(), options.engine, R::PROCESS)?;
         if options.engine == EngineChoice::Kernel && !R::WALKS_COPIES {
@@ -197,11 +198,15 @@ impl<R: Runtime> Recorder<R> {
                 false => Err(not_recording(R::PROCESS)),
             };
         };
-        let (in_time, status) = self.over(session, end);
-        if in_time {
-            Ok(status)
-        } else {
-            Err("the remaining data was not written within 10 s".into())
+        match self.over(session, end) {
+            Ok(status) => Ok(status),
+            Err(session) => {
+                *slot = Some(session);
+                Err(
+                    "the remaining data was not written within 10 s; to try again: dwell stop"
+                        .into(),
+                )
+            }
         }
     }
 
@@ -210,14 +215,20 @@ impl<R: Runtime> Recorder<R> {
     pub fn take_leave(&self, end: impl FnOnce()) {
         let mut slot = self.session();
         if let Some(session) = slot.take_if(|session| session.is_over()) {
-            let _ = self.over(session, end);
-            self.last().is_unstopped = true;
+            let is_unstopped = !session.is_ending();
+            match self.over(session, end) {
+                Ok(_) => self.last().is_unstopped = is_unstopped,
+                Err(session) => *slot = Some(session),
+            }
         }
     }
 
-    /// Ends the recording, if it has not reached a limit, and the reports of the runtime.
-    fn over(&self, mut session: Session<R>, end: impl FnOnce()) -> (bool, String) {
-        let in_time = session.stop();
+    /// Ends the recording, if it has not reached a limit, and the reports of the runtime. Gives it
+    /// back if its drainer is still at work: it uses threads and samples.
+    fn over(&self, mut session: Session<R>, end: impl FnOnce()) -> Result<String, Session<R>> {
+        if !session.stop() {
+            return Err(session);
+        }
         let status = session.status("stopped");
         end();
         self.forget_threads();
@@ -225,7 +236,7 @@ impl<R: Runtime> Recorder<R> {
             status: Some(status.clone()),
             is_unstopped: false,
         };
-        (in_time, status)
+        Ok(status)
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
@@ -269,7 +280,9 @@ impl<R: Runtime> Recorder<R> {
     /// One line for the user.
     pub fn change(&self, events: Events, text: &str) -> Result<(), String> {
         match &*self.session() {
-            Some(session) if session.is_over() => Err(not_recording(R::PROCESS)),
+            Some(session) if session.is_over() || session.is_ending() => {
+                Err(not_recording(R::PROCESS))
+            }
             Some(session) if session.change(events, text) => Ok(()),
             Some(_) => Err("changed, but what came before was not written within 10 s".into()),
             None => Err(not_recording(R::PROCESS)),
@@ -305,7 +318,8 @@ impl<R: Runtime> Recorder<R> {
     /// The process ends: writes the recording.
     pub fn finish(&self) {
         let session = self.session().take();
-        if let Some(mut session) = session {
+        // Once is enough to wait for one that cannot write the rest.
+        if let Some(mut session) = session.filter(|session| !session.is_ending()) {
             session.stop();
         }
     }
@@ -322,6 +336,7 @@ impl<R: Runtime> Recorder<R> {
             self.engine.end(record);
         });
         self.engine.drain(|_| ());
+        self.engine.give_back_memory();
         let mut gone = Vec::new();
         self.engine.reap(|record| gone.push(record.user()));
         self.threads.forget(&gone);

@@ -30,10 +30,21 @@ pub struct Session<R: Runtime> {
     drainer: Option<JoinHandle<()>>,
     path: PathBuf,
     began_ns: u64,
+    /// It was to end, and its drainer still writes the rest.
+    is_ending: bool,
 }
 
 /// The drainer has this long to write the remaining samples.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the calling thread waits for that.
+fn stop_timeout() -> Duration {
+    #[cfg(test)]
+    if let Some(timeout) = crate::testing::timeout() {
+        return timeout;
+    }
+    STOP_TIMEOUT
+}
 
 /// The path of a recording.
 #[must_use]
@@ -56,6 +67,8 @@ impl<R: Runtime> Work<R> {
         let end_helpers = || self.helpers.end(&self.setup);
         // A panic here is a bug of ours. It must end the recording, never the process.
         let work = std::panic::AssertUnwindSafe(|| {
+            #[cfg(test)]
+            crate::testing::may_be_held();
             let inbox = Inbox {
                 orders: &self.orders,
                 limits: &self.progress.limits,
@@ -170,6 +183,7 @@ impl<R: Runtime> Session<R> {
             drainer: Some(drainer),
             path,
             began_ns,
+            is_ending: false,
         })
     }
 
@@ -194,7 +208,18 @@ impl<R: Runtime> Session<R> {
     /// Makes the recording so far readable; false if that took too long.
     #[must_use]
     pub fn dump(&self) -> bool {
-        self.orders.give(Order::FLUSH, STOP_TIMEOUT)
+        let order = match self.is_ending {
+            // Another order would take the place of this one.
+            true => Order::STOP,
+            false => Order::FLUSH,
+        };
+        self.orders.give(order, stop_timeout())
+    }
+
+    /// Whether it was to end, and its drainer still writes the rest.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// Its present events, and the options at its start.
@@ -212,7 +237,7 @@ impl<R: Runtime> Session<R> {
     #[must_use]
     pub fn change(&self, events: Events, text: &str) -> bool {
         (self.setup.switched).set(events, text, process::monotonic_ns());
-        self.orders.give(Order::RENEW, STOP_TIMEOUT)
+        self.orders.give(Order::RENEW, stop_timeout())
     }
 
     /// Makes the drainer drain the samples so far at once: a collection begins. Waits for it only
@@ -227,16 +252,19 @@ impl<R: Runtime> Session<R> {
         }
     }
 
-    /// Ends the recording; false if the remaining samples could not be written in time.
+    /// Ends the recording; false if the remaining samples could not be written in time. Then its
+    /// drainer is at work, and the caller calls this again: no other recording may begin before the
+    /// drainer has ended.
     pub fn stop(&mut self) -> bool {
         // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
         // The drainer may handle this late; further samples would make it later still.
         self.setup.end_sampling();
-        let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, STOP_TIMEOUT);
+        let in_time = self.drainer.is_none() || self.orders.give(Order::STOP, stop_timeout());
         if in_time && let Some(drainer) = self.drainer.take() {
             joined::join(drainer);
         }
+        self.is_ending = !in_time;
         in_time
     }
 

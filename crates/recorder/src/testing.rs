@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use mock::{Agent, Mock, begin_thread};
 
@@ -36,6 +37,33 @@ thread_local! {
 /// This step fails on the calling thread from now on; `None`: no step does.
 pub fn let_fail(step: Option<Step>) {
     FAILS.set(step);
+}
+
+thread_local! {
+    /// How long this thread waits for a drainer.
+    static TIMEOUT: Cell<Option<Duration>> = const { Cell::new(None) };
+}
+
+/// The calling thread waits no longer for a drainer; `None`: as long as ever.
+pub fn set_timeout(timeout: Option<Duration>) {
+    TIMEOUT.set(timeout);
+}
+
+/// How long that is.
+pub fn timeout() -> Option<Duration> {
+    TIMEOUT.get()
+}
+
+static HELD: Mutex<()> = Mutex::new(());
+
+/// Drainers do not begin while this is there.
+pub fn hold_drainers() -> MutexGuard<'static, ()> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits on a drainer's thread.
+pub fn may_be_held() {
+    drop(hold_drainers());
 }
 
 /// An error, if this step is to fail.

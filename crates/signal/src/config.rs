@@ -33,7 +33,7 @@ pub const CLASSES_MAX: usize = 5;
 /// How to set up the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Config<'a> {
-    /// The signal to use; `None` picks an unused real-time signal.
+    /// The signal to use; `None` picks an unused one ([`pick_signal`]).
     pub signal: Option<i32>,
     /// How threads are signalled.
     pub engine: EngineKind,
@@ -171,18 +171,36 @@ fn known(offset: &AtomicU32) -> Option<u64> {
     (offset != UNKNOWN).then_some(u64::from(offset))
 }
 
-/// Picks an unused real-time signal, from the second highest downwards: libraries that want one
-/// tend to take the lowest, and debuggers the highest.
+/// Picks an unused signal.
+///
+/// For perf events that is SIGURG, if it has no handler. An event can send its signal during
+/// `execve`, and the signal stays pending for the new program, which has no handler for it: a
+/// real-time signal would end that program, and the kernel drops SIGURG. Of a timer's signals the
+/// kernel drops those that are pending.
+///
+/// Else it is a real-time signal, from the second highest downwards: libraries that want one tend
+/// to take the lowest, and debuggers the highest.
 ///
 /// # Errors
 /// `EAGAIN` if all are in use.
-pub fn pick_signal() -> Result<i32, Errno> {
+pub fn pick_signal(engine: EngineKind) -> Result<i32, Errno> {
     const FIRST: i32 = 63;
     const LAST: i32 = 35; // the C library reserves those below
+    let handler = |signal: i32| crate::sys::sigaction(signal, None).map(|action| action.handler);
+    let is_unhandled = matches!(handler(libc::SIGURG), Ok(libc::SIG_DFL | libc::SIG_IGN));
+    if matches!(engine, EngineKind::Perf { .. }) && is_unhandled {
+        return Ok(libc::SIGURG);
+    }
     (LAST..=FIRST)
         .rev()
-        .find(|signal| {
-            crate::sys::sigaction(*signal, None).is_ok_and(|action| action.handler == libc::SIG_DFL)
-        })
+        .find(|signal| handler(*signal) == Ok(libc::SIG_DFL))
         .ok_or(Errno(libc::EAGAIN))
+}
+
+/// Whether the kernel keeps only one such signal pending for a thread. This holds for all but
+/// real-time signals, and for all senders but timers.
+#[inline]
+pub(crate) const fn merges(signal: i32) -> bool {
+    const FIRST_REAL_TIME: i32 = 32;
+    signal < FIRST_REAL_TIME
 }

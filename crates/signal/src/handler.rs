@@ -50,6 +50,7 @@ pub extern "C" fn dwell_sample_handler(
             waited_ns = on_signal(engine, record, &signal, frame);
         }
         Found::Stale => engine.counters.add(Cause::Stale, 1),
+        Found::Unknown => engine.counters.add(Cause::QueueFull, 1),
         Found::Foreign => {
             engine.counters.add(Cause::Foreign, 1);
             // The default action would end the process. The sender cannot have meant that: the
@@ -78,6 +79,8 @@ pub extern "C" fn dwell_queue_full_handler(
 enum Found {
     Record(&'static ThreadRecord, Reason),
     Stale,
+    /// The queue of signals is full: this one has no sender.
+    Unknown,
     Foreign,
 }
 
@@ -92,6 +95,7 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
             Some(index) => (index, None),
             None => return Found::Foreign,
         },
+        libc::SI_USER if engine.merges && sent.first == 0 => return Found::Unknown,
         _ => return Found::Foreign,
     };
     let Some(record) = engine.slab.get(index) else {
@@ -154,12 +158,18 @@ fn on_signal(
         engine.counters.add(Cause::Nested, 1);
         return 0;
     };
+    let Some(reason) = asked_now(engine, record, reason, sender) else {
+        engine.counters.add(Cause::Early, 1);
+        return 0;
+    };
     let running = engine.running.load(Ordering::SeqCst) && !engine.words.is_ending(&engine.live);
     if !running || !record.is_live() || !record.armed.load(Ordering::Relaxed) {
         engine.counters.add(Cause::Stopped, 1);
         return 0;
     }
     let cpu_ns = sys::own_cpu_ns();
+    let signals_ns = &mut guard.inner().signals_ns;
+    *signals_ns = (cpu_ns, signals_ns.0);
     if is_spared(&mut guard, cpu_ns, sender) {
         engine.counters.add(Cause::Early, 1);
         let due = Due {
@@ -242,6 +252,24 @@ fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64
     now_ns
 }
 
+/// The reason of this signal, where another one may have merged with it; `None` if that other one
+/// has been the answer to it already.
+#[inline]
+fn asked_now(
+    engine: &Engine,
+    record: &ThreadRecord,
+    reason: Reason,
+    sender: Sender,
+) -> Option<Reason> {
+    if !engine.merges {
+        return Some(reason);
+    }
+    match record.asked.swap(0, Ordering::SeqCst) {
+        0 => (sender != Sender::Agent).then_some(reason),
+        asked => Some(Reason::from_bits(asked)),
+    }
+}
+
 /// Locks the record. If it is locked already, leaves a note that a signal was missed, and its
 /// request.
 #[inline]
@@ -251,6 +279,7 @@ fn lock_or_miss(record: &ThreadRecord, reason: Reason) -> Option<Guard<'_>> {
     }
     if matches!(reason, Reason::Stop | Reason::Owner) {
         record.missed_reason.store(reason as u32, Ordering::Relaxed);
+        record.asked.store(0, Ordering::SeqCst);
     }
     record.missed.store(true, Ordering::SeqCst);
     record.try_lock()

@@ -20,7 +20,7 @@ pub enum InitError {
     Classes,
     /// The handlers for SIGSEGV and SIGBUS could not be installed.
     FaultHandler(Errno),
-    /// No real-time signal is free.
+    /// No signal is free.
     NoSignal(Errno),
     /// The requested signal cannot be used.
     Signal(i32, Errno),
@@ -34,7 +34,7 @@ impl core::fmt::Display for InitError {
             Self::Already => write!(f, "the sampling engine is already in use in this process"),
             Self::Classes => write!(f, "at most 5 slot classes are supported, smallest first"),
             Self::FaultHandler(e) => write!(f, "cannot handle SIGSEGV and SIGBUS: {e}"),
-            Self::NoSignal(e) => write!(f, "all real-time signals are in use: {e}"),
+            Self::NoSignal(e) => write!(f, "all signals that can be used have handlers: {e}"),
             Self::Signal(signal, e) => write!(f, "cannot use signal {signal}: {e}"),
             Self::Memory(bytes, e) => write!(f, "no {bytes} bytes of memory for snapshots: {e}"),
         }
@@ -69,7 +69,7 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
     let live = Live::install().map_err(InitError::FaultHandler)?;
     let signal = match config.signal {
         Some(signal) => signal,
-        None => pick_signal().map_err(InitError::NoSignal)?,
+        None => pick_signal(config.engine).map_err(InitError::NoSignal)?,
     };
     let before = sys::sigaction(signal, None).map_err(|e| InitError::Signal(signal, e))?;
     let region = sys::map_zeroed(bytes).map_err(|e| InitError::Memory(bytes, e))?;
@@ -114,14 +114,14 @@ fn install_handlers(
     };
     sys::sigaction(engine.signal, Some(&action))
         .map_err(|e| InitError::Signal(engine.signal, e))?;
-    if matches!(engine.kind, EngineKind::Perf { .. }) {
+    if matches!(engine.kind, EngineKind::Perf { .. }) && !engine.merges {
         guard_against_sigio(&action)?;
     }
     Ok(())
 }
 
-/// If the kernel cannot queue our signal for a perf event it sends SIGIO, which kills a process by
-/// default. A process that handles or ignores SIGIO is not changed.
+/// If the kernel cannot queue a real-time signal for a perf event it sends SIGIO, which kills a
+/// process by default. A process that handles or ignores SIGIO is not changed.
 fn guard_against_sigio(like: &KernelAction) -> Result<(), InitError> {
     let error = |e| InitError::Signal(libc::SIGIO, e);
     let before = sys::sigaction(libc::SIGIO, None).map_err(error)?;

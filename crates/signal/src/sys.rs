@@ -236,6 +236,16 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) {
     unsafe { arch::syscall(libc::SYS_munmap, [addr as usize, len, 0, 0, 0, 0]) };
 }
 
+/// Gives pages of an anonymous mapping back; they stay mapped, and read as zeroes.
+///
+/// # Safety
+/// Nothing may need what is in the range, which must be of whole pages.
+pub unsafe fn give_back(addr: usize, len: usize) {
+    let advice = libc::MADV_DONTNEED as usize;
+    // SAFETY: the caller's promise. A failure keeps the pages.
+    unsafe { arch::syscall(libc::SYS_madvise, [addr, len, advice, 0, 0, 0]) };
+}
+
 /// Closes a file descriptor.
 pub fn close(fd: i32) {
     // SAFETY: takes no memory; the descriptor is one this crate opened.

@@ -7,6 +7,8 @@ use common::{Account, burn, drain_into, register_here, settle, weight_of};
 use dwell_signal::{Cause, Config, EngineKind, perf_permitted};
 use std::thread;
 
+/// A signal that needs room in the queue.
+const REAL_TIME: i32 = 50;
 const INTERVAL_NS: u64 = 500_000;
 
 fn set_limit(limit: libc::rlim_t) {
@@ -30,6 +32,7 @@ fn a_full_signal_queue_is_survived_and_overcome() {
         return;
     }
     let config = Config {
+        signal: Some(REAL_TIME),
         engine: EngineKind::Perf { kernel: false },
         ..Config::default()
     };

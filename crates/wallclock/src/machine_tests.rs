@@ -78,6 +78,21 @@ fn lock_with_another_owner_is_sampled_again() {
     assert_eq!(weight(&mut clock), (TICK_NS, TICK_NS));
 }
 
+/// A process that was stopped for long.
+#[test]
+fn pause_of_many_ticks_is_accounted_and_reads_go_on() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+    for number in [1000, 1001] {
+        tick(&mut clock, number);
+        assert_eq!(clock.due(), [0]);
+        clock.stays(0);
+    }
+    assert_eq!(weight(&mut clock), (1001 * TICK_NS, 0));
+}
+
 #[test]
 fn ready_thread_is_not_counted_as_wait() {
     let mut clock = begun();

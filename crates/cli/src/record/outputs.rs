@@ -2,10 +2,10 @@
 
 use crate::writing::{self, Named, Output};
 use crate::{Usage, agent};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dwell_jfr::redact::Secrets;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -123,12 +123,21 @@ impl Outputs {
     /// Copies a recording from the JVM's file. An empty recording replaces nothing.
     pub fn copy_from(&self, from: &mut File) -> Result<()> {
         let text = || format!("copying the recording to {}", self.jfr.display());
-        if from.metadata().with_context(text)?.len() == 0 {
+        let data = from.metadata().with_context(text)?;
+        if data.len() == 0 {
             return Ok(());
+        }
+        if !is_plausible(data.len(), data.blocks()) {
+            bail!(
+                "{}: the file of the JVM has {} bytes, nearly all of them holes",
+                text(),
+                data.len()
+            );
         }
         from.seek(SeekFrom::Start(0)).with_context(text)?;
         let mut to = Output::begin(&self.jfr, self.named)?;
-        std::io::copy(from, to.file()).with_context(text)?;
+        // The JVM may write without end.
+        std::io::copy(&mut from.take(data.len()), to.file()).with_context(text)?;
         to.commit(&[writing::Identity::of(from).with_context(text)?])
     }
 
@@ -137,6 +146,14 @@ impl Outputs {
         let now = Mark::of(&self.jfr);
         now != self.before && now.is_some_and(|mark| mark.len > 0)
     }
+}
+
+/// Whether a recording of so many bytes may take so many blocks of 512 bytes: a file system may
+/// compress it, but a hostile JVM could give us a file of holes that fills our disk.
+fn is_plausible(bytes: u64, blocks: u64) -> bool {
+    const SMALL_BYTES: u64 = 64 << 20;
+    const COMPRESSED: u64 = 64;
+    bytes <= SMALL_BYTES || bytes / COMPRESSED <= blocks.saturating_mul(512)
 }
 
 /// Adds unpredictable digits. In a shared directory, another user could create a file of a
@@ -197,6 +214,13 @@ pub fn with_ending(base: &Path, ending: &str) -> PathBuf {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn files_of_holes_are_no_recordings() {
+        assert!(is_plausible(64 << 20, 0), "it cannot fill a disk");
+        assert!(is_plausible(1 << 30, 1 << 21) && is_plausible(1 << 30, 1 << 15));
+        assert!(!is_plausible(1 << 30, 1 << 10) && !is_plausible(u64::MAX, 8));
+    }
 
     #[test]
     fn endings_are_removed_and_added() {

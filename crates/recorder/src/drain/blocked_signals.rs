@@ -3,7 +3,7 @@
 //! Otherwise their CPU time is reported with the reason.
 
 use crate::sys::task::TaskFiles;
-use dwell_signal::{Engine, EngineKind, ThreadRecord, Unreachable};
+use dwell_signal::{Engine, ThreadRecord, Unreachable};
 
 /// Maximum number of threads whose files are read at once: each costs some tens of microseconds.
 const ASKED_MAX: usize = 64;
@@ -33,8 +33,7 @@ fn line<'t>(status: &'t str, key: &str) -> Option<&'t str> {
     lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(str::trim))
 }
 
-/// Why `signal` does not reach the thread with this status. A timer's signal needs no room: the
-/// room was reserved when the timer was made.
+/// Why `signal`, which may need room in the queue, does not reach the thread that has this status.
 fn why(status: &str, signal: i32, needs_room: bool) -> Option<Unreachable> {
     let bit = u32::try_from(signal).ok()?.checked_sub(1)?;
     let blocked = u64::from_str_radix(line(status, "SigBlk")?, 16).ok()?;
@@ -82,7 +81,7 @@ impl Silent {
     fn ask(&self, engine: &Engine, record: &ThreadRecord) -> Option<Unreachable> {
         let mut buffer = [0; STATUS_BYTES];
         let status = self.files.read(record.tid(), "status", &mut buffer)?;
-        let needs_room = engine.kind() != EngineKind::Timer;
+        let needs_room = engine.needs_queue();
         why(
             std::str::from_utf8(status).ok()?,
             engine.signal(),

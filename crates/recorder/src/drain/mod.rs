@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod housekeeping;
 mod in_kernel;
 pub mod inbox;
+pub mod long_waits;
 pub mod machine;
 pub mod named;
 pub mod owners;
@@ -100,7 +101,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
         census.find_if_changed(setup.engine);
         let losing = update_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
-        let order = inbox.next(copies::in_time(setup, wait));
+        let order = writer.wait(inbox, copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
             inbox.orders.looked();

@@ -9,6 +9,8 @@ use super::census::Census;
 use super::contexts::{ContextTexts, EndpointDrain};
 use super::describe;
 use super::histogram;
+use super::inbox::Inbox;
+use super::long_waits::Waits;
 use super::machine::Machine;
 use super::paused::Walking;
 use super::process_cpu::ProcessCpu;
@@ -16,6 +18,7 @@ use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, Sampler};
 use super::threads;
 use crate::ended::Clocks;
+use crate::orders::Order;
 use crate::record::batch::{Batch, PendingLate, PendingSample, PendingWall};
 use crate::record::file::RecordingFile;
 use crate::record::names::NameId;
@@ -81,6 +84,7 @@ pub struct Writer<'s, R: Runtime> {
     /// CPU time of writing wall-clock samples.
     pub looks_cpu_ns: u64,
     walking_cpu: Duration,
+    waits: Waits,
 }
 
 impl<'s, R: Runtime> Writer<'s, R> {
@@ -117,6 +121,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             process_cpu: ProcessCpu::default(),
             looks_cpu_ns: 0,
             walking_cpu: Duration::ZERO,
+            waits: Waits::of_this_thread(),
         }
     }
 
@@ -129,6 +134,22 @@ impl<'s, R: Runtime> Writer<'s, R> {
     pub fn end_of_sampling(&mut self, walking: &Walking, clocks: &Clocks) {
         self.walking_cpu = walking.cpu();
         self.cpu_at_end = Some(clocks.split);
+    }
+
+    /// Waits for an order for at most `wait`, and writes how long the process was stopped then.
+    pub fn wait(&mut self, inbox: &Inbox<'_>, wait: Duration) -> Order {
+        self.waits.begin();
+        let order = inbox.next(wait);
+        if let Some(time) = self.waits.end(wait) {
+            self.chunk.event(&Event::Gap {
+                ticks: time.since_ns,
+                duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+                cause: "stopped",
+                lost_samples: 0,
+                lost_weight_ns: 0,
+            });
+        }
+        order
     }
 
     /// Writes the samples so far; `last` ends the recording.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::options::parse;
-use crate::testing::{Step, alone, begin_thread, let_fail};
+use crate::testing::{Step, alone, begin_thread, hold_drainers, let_fail, set_timeout};
 
 /// The calling thread as the runtime reports it.
 fn own(name: &str, managed: u64, id: i64) -> Seen {
@@ -52,6 +52,36 @@ fn a_recording_is_the_only_one_until_it_is_stopped() {
     assert!(!agent.is_recording(), "the process ends");
     agent.finish();
     assert_eq!(begun, 2);
+}
+
+#[test]
+fn drainer_that_is_late_keeps_the_next_recording_out() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked("");
+    let held = hold_drainers();
+    agent.start(&options, &text, || ()).unwrap();
+    set_timeout(Some(std::time::Duration::from_millis(20)));
+    let mut ended = 0;
+    let late = agent.stop(|| ended += 1).unwrap_err();
+    assert!(late.starts_with("the remaining data was not written within 10 s"));
+    let refused = agent
+        .start(&options, &text, || panic!("begun"))
+        .unwrap_err();
+    assert!(refused.contains("is still being written"), "{refused}");
+    assert!(
+        agent.dump().is_err(),
+        "and this does not take the stop back"
+    );
+    assert!(agent.change(Events::default(), "").is_err());
+    assert_eq!(ended, 0, "the drainer still needs what the runtime reports");
+    drop(held);
+    set_timeout(None);
+    let status = agent.stop(|| ended += 1).unwrap();
+    assert!(status.starts_with("state=stopped\n"), "{status}");
+    assert_eq!(ended, 1);
+    agent.start(&options, &text, || ()).unwrap();
+    agent.stop(|| ()).unwrap();
 }
 
 #[test]

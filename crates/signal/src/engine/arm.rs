@@ -48,10 +48,17 @@ impl Engine {
             self.rearm(guard, now_ns, due.wake_up_ns);
             return;
         }
-        if sender == Sender::Agent {
+        let may_have_merged = self.merges
+            && match sender {
+                Sender::Agent => due.points > 0,
+                Sender::Clock | Sender::SilencedEvent => {
+                    period::may_have_merged(inner.period_ns, inner.signals_ns, now_ns)
+                }
+            };
+        if sender == Sender::Agent && !may_have_merged {
             return; // the event still leads to the next point
         }
-        let silenced = sender == Sender::SilencedEvent;
+        let silenced = sender == Sender::SilencedEvent || may_have_merged;
         inner.credit = if silenced {
             0
         } else {
@@ -133,9 +140,7 @@ impl Engine {
             // A request is answered once.
             let asked = record.missed_reason.swap(0, Ordering::Relaxed);
             if asked != 0 && self.is_running() {
-                let reason = Reason::from_bits(asked);
-                let cookie = record.cookie().with_reason(reason);
-                let _ = sys::queue_signal(record.tid(), self.signal, cookie.to_bits());
+                let _ = self.send(record, Reason::from_bits(asked));
             }
             let Some(mut guard) = record.try_lock() else {
                 return;
@@ -224,6 +229,7 @@ impl Engine {
         guard.inner().period_ns = 0;
         guard.inner().credit = 0;
         guard.inner().spared_until_ns = 0;
+        guard.inner().signals_ns = (0, 0);
         record.counted_ns.store(origin_ns, Ordering::Relaxed);
         record
             .next_due_ns

@@ -23,7 +23,7 @@ pub use turns::Turns;
 pub use unreachable::Unreachable;
 
 use crate::arch;
-use crate::config::{Config, EngineKind, Words};
+use crate::config::{self, Config, EngineKind, Words};
 use crate::counters::{Cause, CounterSnapshot, Counters};
 use crate::fault::Previous;
 use crate::hook::{Extra, WalkHook};
@@ -41,6 +41,8 @@ use rings::Rings;
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) signal: i32,
+    /// Whether a signal that is sent while another one is pending is lost ([`config::merges`]).
+    pub(crate) merges: bool,
     pub(crate) kind: EngineKind,
     pub(crate) live: Live,
     /// The process's first thread. Not read in handlers: that is a system call.
@@ -85,6 +87,7 @@ impl Engine {
     pub(crate) fn new(config: &Config<'_>, signal: i32, live: Live, pool: SlotPool) -> Engine {
         Engine {
             signal,
+            merges: config::merges(signal),
             kind: config.engine,
             live,
             main_tid: sys::getpid(),
@@ -128,6 +131,13 @@ impl Engine {
     #[must_use]
     pub fn signal(&self) -> i32 {
         self.signal
+    }
+
+    /// Whether a thread is signalled only where the kernel has room to queue a signal. A timer has
+    /// it set aside, and of the kernel's own signals only real-time ones need it.
+    #[must_use]
+    pub fn needs_queue(&self) -> bool {
+        self.kind != EngineKind::Timer && !self.merges
     }
 
     /// How threads are signalled.
@@ -297,9 +307,8 @@ impl Engine {
         if !due {
             return Some(now_ns);
         }
-        let cookie = record.cookie().with_reason(reason);
         // The signal has been handled when this returns, unless the thread blocks it.
-        let _ = sys::queue_signal(record.tid(), self.signal, cookie.to_bits());
+        let _ = self.send(record, reason);
         Some(record.counted_ns.load(Ordering::Relaxed))
     }
 
@@ -309,8 +318,17 @@ impl Engine {
         if !record.is_live() || !self.is_running() {
             return false;
         }
+        self.send(record, reason).is_ok()
+    }
+
+    /// Sends a thread the signal with a reason. If it merges with one that is pending, that one
+    /// finds the reason in the record.
+    pub(crate) fn send(&self, record: &ThreadRecord, reason: Reason) -> Result<(), Errno> {
+        if self.merges {
+            record.asked.store(reason as u32, Ordering::SeqCst);
+        }
         let cookie = record.cookie().with_reason(reason);
-        sys::queue_signal(record.tid(), self.signal, cookie.to_bits()).is_ok()
+        sys::queue_signal(record.tid(), self.signal, cookie.to_bits())
     }
 
     /// The thread ends (or is not to be sampled any more): gives back its timer. The record itself
@@ -363,6 +381,12 @@ impl Engine {
             goes_on
         });
         !self.pool.has_rest()
+    }
+
+    /// Gives the memory of all free slots back to the kernel: a burst may have used most of them.
+    /// For the end of a recording: until it returns, no slot can be taken.
+    pub fn give_back_memory(&self) {
+        self.pool.give_back_memory();
     }
 
     /// Recycles the records of ended threads, showing each before. Only the draining thread may

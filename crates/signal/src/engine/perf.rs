@@ -1,8 +1,9 @@
 //! The perf engine: a cpu-clock event per thread that sends a signal for each overflow.
 //!
 //! An overflow, or a few, disable the event until the handler refreshes it: a thread that blocks
-//! the signal has few pending, not hundreds. (If the kernel cannot queue a real-time signal it
-//! sends SIGIO instead, whose default ends the process; see `handler::dwell_queue_full_handler`.)
+//! the signal has few pending, not hundreds. If the kernel cannot queue the signal, a real-time
+//! signal becomes SIGIO, whose default ends the process (`handler::dwell_queue_full_handler`), and
+//! any other one arrives without its sender.
 
 use crate::plan::GAP_MIN_NS;
 use crate::slots::KERNEL_FRAMES_MAX;

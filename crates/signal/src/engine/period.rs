@@ -27,8 +27,8 @@ pub struct Standing {
     pub steady: bool,
     /// Whether the event overflowed on time, so that it may continue from there.
     pub on_time: bool,
-    /// Whether it has sent as many signals as it may, and is disabled: then it needs a period in
-    /// any case.
+    /// Whether it has sent as many signals as it may, and is disabled, or may have: then it needs a
+    /// period in any case.
     pub silenced: bool,
 }
 
@@ -55,6 +55,20 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
         return Some(width_ns);
     }
     Some(gap_ns)
+}
+
+/// Whether an event may have gone off more often than its thread had signals: a signal that is sent
+/// while another one is pending is lost. `last_ns`, `before_ns`: CPU time at the thread's last
+/// signal and at the one before. From one to the other, or since then, there was room for two.
+#[inline]
+#[must_use]
+pub const fn may_have_merged(
+    period_ns: u64,
+    (last_ns, before_ns): (u64, u64),
+    now_ns: u64,
+) -> bool {
+    let longest_ns = period_ns.saturating_add(period_ns / 2);
+    last_ns.saturating_sub(before_ns) >= longest_ns || now_ns.saturating_sub(last_ns) >= longest_ns
 }
 
 /// How many more signals to let an event send that may send `credit` more, if the block has `left`

@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     pub credit: u32,
     /// The CPU time of the thread until which it is not sampled, after a long handler.
     pub spared_until_ns: u64,
+    /// The CPU time at its last signal, and at the one before.
+    pub signals_ns: (u64, u64),
 }
 
 /// State of the exchange of a perf event and a timer.
@@ -122,6 +124,8 @@ pub struct ThreadRecord {
     next_free: AtomicU32,
     busy: AtomicU32,
     pub(crate) timer_id: AtomicI32,
+    /// The reason of a signal of ours that may have merged with one that was pending; 0: none.
+    pub(crate) asked: AtomicU32,
     pub(crate) exchange: Exchange,
     /// Plain samples by signals in a row.
     pub(crate) plain: AtomicU32,
@@ -328,6 +332,7 @@ impl ThreadRecord {
         self.newborn.store(registration.newborn, Ordering::Relaxed);
         self.missed.store(false, Ordering::Relaxed);
         self.missed_reason.store(0, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
         self.armed.store(false, Ordering::Relaxed);
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);

@@ -3,9 +3,11 @@
 use crate::config::{CLASSES_MAX, ClassSpec};
 use crate::freelist::{INDEX_LIMIT, TaggedHead};
 use crate::slots::header::{Slot, SlotHeader, chunk_start};
+use crate::sys;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+const PAGE: usize = 4096;
 const HEADER_BYTES: usize = size_of::<SlotHeader>();
 
 #[derive(Debug, Default)]
@@ -305,6 +307,28 @@ impl SlotPool {
             }
         }
         count
+    }
+
+    /// Gives the pages of free slots back to the kernel, but for those with headers: late threads
+    /// may read these. Not in a handler.
+    pub(crate) fn give_back_memory(&self) {
+        for class in &self.classes {
+            // In this order the slots used last will be used first again.
+            let mut head = self.reversed(class.free.take_all());
+            while let Some(id) = head.checked_sub(1) {
+                head = self.link(id).map_or(0, |link| link.load(Ordering::Relaxed));
+                let mut slot = Self::owned(class, id);
+                let (data, capacity) = (slot.data() as usize, slot.capacity());
+                let start = data.next_multiple_of(PAGE);
+                let end = data.wrapping_add(capacity) & !(PAGE - 1);
+                if start < end {
+                    // SAFETY: whole pages of a free slot's data, which nobody else has: it is not
+                    // on a list. They read as zeroes afterwards, as at first.
+                    unsafe { sys::give_back(start, end.wrapping_sub(start)) };
+                }
+                self.release_id(id);
+            }
+        }
     }
 
     /// Turns a chain of links (index plus one) around.
