@@ -35,7 +35,7 @@ impl Calendar {
     /// Moves the threads of all ticks up to `number` to `ids`, each with its tick.
     pub fn take(&mut self, number: u32, ids: &mut Vec<(u32, u32)>) {
         let from = self.taken.saturating_add(1);
-        // All that was put is within a round: after a longer pause every slot is due, once.
+        // All entries lie within one round. After a longer pause each slot is due exactly once.
         let until = number.min(self.taken.saturating_add(SLOTS as u32));
         for tick in from..=until {
             if let Some(slot) = self.slots.get_mut(tick as usize % SLOTS) {
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(ids, [(8, 1), (7, 2)]);
         ids.clear();
         calendar.take(500, &mut ids);
-        // After a long pause each comes with the tick that it was put for.
+        // After a long pause each thread is returned with the tick it was scheduled for.
         assert_eq!(ids, [(9, SLOTS as u32)]);
         assert_eq!(calendar.put(0, 1), 501);
     }

@@ -78,7 +78,7 @@ fn lock_with_another_owner_is_sampled_again() {
     assert_eq!(weight(&mut clock), (TICK_NS, TICK_NS));
 }
 
-/// A process that was stopped for long.
+/// The process was stopped for many ticks.
 #[test]
 fn pause_of_many_ticks_is_accounted_and_reads_go_on() {
     let mut clock = begun();

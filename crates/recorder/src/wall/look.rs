@@ -1,4 +1,4 @@
-//! Samples a waiting thread from memory and from the kernel. Reads the kernel's data on threads.
+//! Samples a thread that waits from memory and from the kernel. Reads the kernel's data on threads.
 
 use crate::context::context_of;
 use crate::looks::off::{Off, Waiting};
