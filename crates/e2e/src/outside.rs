@@ -34,7 +34,7 @@ pub fn record_outside_with(
 ) -> Option<Sum> {
     let target = Target::examine(pid).expect("a JVM");
     let live = Live::open(pid).expect("its memory");
-    let mut vm = Vm::read(&target, &live).expect("what is to be known of it");
+    let mut vm = Vm::read(&target, &live).expect("its data");
     let wanted = Wanted {
         cpu,
         wall: Some(Duration::from_millis(20)),

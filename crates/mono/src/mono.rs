@@ -38,8 +38,8 @@ impl Runtime for Mono {
     const PROCESS: &'static str = "Mono process";
     const WALKS_COPIES: bool = false;
     const KEEPS_SAMPLES: bool = true;
-    // With these, Mono ended itself in 5 of 36 runs with its own `log:sample` on a busy machine
-    // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"). Without them, this
+    // If true, Mono ended itself in 5 of 36 runs with its own `log:sample` on a busy machine
+    // ("Cannot transition thread ... from SELF_SUSPENDED with REQUEST_PULSE"). If false, this
     // happened in 0 of 66 runs. The reason is unknown.
     const MAPS_TURNS: bool = false;
     const WAITS: &'static Waits = &WAITS;

@@ -15,8 +15,8 @@ fn advice(why: ErrorKind, is_root: bool, scope: Option<u8>) -> &'static str {
     match (why, is_root, scope) {
         (ErrorKind::NotFound, ..) => "`dwell ps` lists the JVMs that run",
         (ErrorKind::PermissionDenied, _, Some(3)) => {
-            "kernel.yama.ptrace_scope is 3, which nobody may pass until the next boot: use the \
-             agent, dwell record"
+            "kernel.yama.ptrace_scope is 3, which forbids this for all users until the next boot: \
+             use the agent, dwell record"
         }
         (ErrorKind::PermissionDenied, true, _) => {
             "root lacks CAP_SYS_PTRACE here: run dwell on the host, or give the container \

@@ -76,14 +76,15 @@ fn remedy(lack: Lack) -> &'static str {
 fn remedy_of_the_jdk(lack: Lack) -> &'static str {
     match lack {
         Lack::Samples => {
-            "record longer (jcmd PID JFR.start duration=60s settings=profile), under the load that \
-             is slow, and with a shorter period of jdk.ExecutionSample (10 ms), or, from JDK 25 \
-             on, with jdk.CPUTimeSample enabled and its throttle at 1 ms"
+            "record longer, under the load that is slow (jcmd PID JFR.start duration=60s \
+             settings=profile); shorten the period of jdk.ExecutionSample (10 ms), or, from JDK 25 \
+             on, enable jdk.CPUTimeSample with its throttle at 1 ms"
         }
         Lack::Lost => "give jdk.CPUTimeSample a longer throttle (20 ms), so that the JVM keeps up",
         Lack::Wall => {
-            "the JDK's recorder samples none: enable jdk.ThreadPark, jdk.JavaMonitorEnter, \
-             jdk.SocketRead and the like with a low threshold, or use dwell record PID"
+            "the JDK's recorder has no wall-clock samples: enable jdk.ThreadPark, \
+             jdk.JavaMonitorEnter, jdk.SocketRead and the like with a low threshold, or use \
+             dwell record PID"
         }
         Lack::Safepoints => {
             "enable jdk.SafepointBegin and jdk.ExecuteVMOperation with a threshold of 0 ms, or use \

@@ -60,7 +60,7 @@ impl Source {
 
 fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
     if choice == EngineChoice::Timer {
-        return Ok((EngineKind::Timer, "timers were asked for".into()));
+        return Ok((EngineKind::Timer, "timers were requested".into()));
     }
     let release = small_files::read_text("/proc/sys/kernel/osrelease").unwrap_or_default();
     if dwell_signal::perf_hangs(&release) {

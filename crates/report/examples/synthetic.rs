@@ -116,7 +116,7 @@ impl Request {
         Finding {
             what: format!("Orders wait for {name}"),
             share: "20 % of wall time".to_owned(),
-            evidence: format!("40 looks at threads that wait for {name}"),
+            evidence: format!("40 samples of threads that wait for {name}"),
             remedy: "reserve outside of the lock".to_owned(),
             sure: "high".to_owned(),
             measure: "wall".to_owned(),

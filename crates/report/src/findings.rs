@@ -139,7 +139,7 @@ fn head(profile: &Profile, total: &Weight) -> String {
         let _ = write!(text, ", {} {of}", duration(total.sum));
     }
     if let Some(share) = profile.cpu_share() {
-        let _ = write!(text, " ({} of what the process used)", percent(share));
+        let _ = write!(text, " ({} of the process's CPU time)", percent(share));
     }
     if !info.engine.is_empty() {
         let _ = write!(text, ", engine {}", plain(&info.engine));
@@ -193,7 +193,7 @@ mod tests {
     fn findings_name_frames_shares_and_failures() {
         let text = findings(&full().finish());
         for line in [
-            "recorded 30.0 s, 3 samples, 1.00 s of CPU time (80.0 % of what the process used), \
+            "recorded 30.0 s, 3 samples, 1.00 s of CPU time (80.0 % of the process's CPU time), \
              engine perf",
             "   60.0 %  a.A.y",
             "   90.0 %  a.A.x",

@@ -56,12 +56,12 @@ impl Why {
     pub(crate) fn remedy(self) -> &'static str {
         match self {
             Why::Loop => {
-                "a compiled loop that never asks whether to stop: counted loops over an int have \
+                "a compiled loop that never checks whether to stop: counted loops over an int have \
                  no safepoint poll. Use a long index, call the body from an outer loop over \
                  parts, or run with -XX:+UseCountedLoopSafepoints \
                  (-XX:LoopStripMiningIter=1000 keeps it cheap). G1, ZGC and Shenandoah have both \
-                 by default; Serial and Parallel do not, and Serial is what the JVM takes by \
-                 itself where there is one processor, or less than 1792 MB of memory."
+                 by default. Serial and Parallel do not. The JVM selects Serial on machines with \
+                 one processor, or with less than 1792 MB of memory."
             }
             Why::Copy => {
                 "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
@@ -221,7 +221,7 @@ pub(crate) fn advice(operation: &str) -> Option<&'static str> {
         }
         Operation::Heap => {
             "all objects of the heap are visited: a heap dump, a class histogram, or an agent \
-             that asks for objects."
+             that requests objects."
         }
         Operation::Classes => {
             "an agent or a debugger changes classes, and compiled code that relies on them is \

@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_scope_is_what_was_written(
+    fn written_scope_is_read_back(
         sender in number(), index in 0..40u32, bci in any::<i32>(), base in 0..2u8,
     ) {
         let mut bytes = Vec::new();

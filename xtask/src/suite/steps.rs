@@ -147,9 +147,9 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             Count::One,
             "bench/run --check",
         ),
-        graph("what signal handlers reach", "libdwell.so"),
+        graph("code that signal handlers reach", "libdwell.so"),
         graph(
-            "what they reach in Mono's module",
+            "code that they reach in Mono's module",
             "libmono_profiler_dwell.so",
         ),
     ]

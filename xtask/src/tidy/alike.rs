@@ -45,8 +45,8 @@ pub fn check(files: &[(String, String)], found: &mut Vec<Violation>) {
         for file in files {
             if !entry.words.iter().any(|word| file.head.contains(word)) {
                 let what = format!(
-                    "its first sentences have none of the words by which {GLOSSARY} knows files \
-                     named `{name}`: {}",
+                    "its first sentences lack the words that {GLOSSARY} lists for files named \
+                     `{name}`: {}",
                     entry.words.join(", ")
                 );
                 found.push(violation(file.path, 1, what));

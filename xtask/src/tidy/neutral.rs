@@ -64,7 +64,7 @@ const LITERALS: [Literal; 3] = [
     Literal {
         path: "crates/wall/src/facts.rs",
         words: &["safepoint"],
-        _reason: "what files and options call a cause, since the first of them",
+        _reason: "the name of a cause in files and options, from the first version on",
     },
     Literal {
         path: "crates/recorder/src/session/tests.rs",

@@ -67,7 +67,7 @@ fn recording_ends_when_its_duration_is_over() {
 }
 
 #[test]
-fn recording_ends_when_nobody_renews_its_lease() {
+fn recording_ends_when_its_lease_is_not_renewed() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("lease");
         let program = busy(jdk, &place);

@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_were_never_seen_to_take_are_known_by_the_class_they_run_below() {
+    fn workers_without_observed_takes_are_known_by_their_class() {
         let mut art = Art::default();
         workers(&mut art, 2, "running", 100);
         waiter(&mut art, "main", PUT, "app.Pool.submit");
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_that_wait_for_results_than_there_are_workers_queue() {
+    fn more_waiters_for_results_than_workers_are_reported() {
         // Each waits half of its time: of two of them one at a time, of eight four.
         for (clients, expected) in [(2, 0), (4, 0), (8, 1)] {
             let mut art = Art::default();

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_are_no_remedy_where_they_would_wait_for_processors_or_memory() {
+    fn remedy_is_not_more_threads_if_processors_or_memory_are_short() {
         let cases = [
             ("runnable", "give the process more processors"),
             ("gc-stall", "larger heap"),

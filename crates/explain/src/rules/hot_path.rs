@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_between_the_innermost_and_the_programs_give_advice_too() {
+    fn middle_frames_of_libraries_give_advice() {
         let cases = [
             (
                 "libc.so.6.sendfile[native];sun.nio.ch.FileDispatcherImpl.transferTo;app.Send.all",

@@ -21,7 +21,7 @@ fn told(operation: Operation) -> (&'static str, &'static str) {
         Operation::Stacks => (
             "stacks of threads are dumped",
             "dump the stacks of all threads less often (health checks, monitoring, profilers by \
-             thread dumps), for some threads or fewer frames, and without owned synchronizers \
+             thread dumps), or dump fewer threads or frames; leave out owned synchronizers \
              (dumpAllThreads(false, false)), which need a search of the whole heap",
         ),
         Operation::Deadlocks => (

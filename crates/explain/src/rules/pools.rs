@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_are_advised_only_where_they_would_not_wait_as_well() {
+    fn more_threads_are_advised_unless_they_would_wait_too() {
         let permit = "java.util.concurrent.Semaphore.acquire;app.Call.ask";
         let room = "java.util.concurrent.ArrayBlockingQueue.put;app.Call.ask";
         let cases = [

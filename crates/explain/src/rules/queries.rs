@@ -428,7 +428,7 @@ fn finding(facts: &Facts<'_>, it: &Loop) -> Finding {
     };
     let subject = it.subject.and_then(|place| facts.subjects.get(place));
     let endpoint = subject.filter(|subject| subject.kind == Kind::Endpoint);
-    let who = subject.map_or_else(|| "the program".to_owned(), |subject| subject.shown());
+    let caller = subject.map_or_else(|| "the program".to_owned(), |subject| subject.shown());
     let whose = match subject {
         Some(_) => "its time".to_owned(),
         None => facts.cpu_name().to_owned(),
@@ -450,7 +450,7 @@ fn finding(facts: &Facts<'_>, it: &Loop) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "{who} calls a database repeatedly in {name}{at}: {}, {} of {whose}{each}",
+            "{caller} calls a database repeatedly in {name}{at}: {}, {} of {whose}{each}",
             it.shown.words(),
             percent(it.share.value)
         ),

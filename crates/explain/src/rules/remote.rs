@@ -94,15 +94,15 @@ impl Shown {
         }
     }
 
-    fn remedy(self, whom: &str, place: &str) -> String {
+    fn remedy(self, peer: &str, place: &str) -> String {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {whom} is slow; call it less often in {place} (cache, batch), in \
+                "see why {peer} is slow; call it less often in {place} (cache, batch), in \
                  parallel, over keep-alive connections"
             ),
             Shown::Often => format!(
-                "answers are fast: call {whom} less often in {place} (cache, batch), or in \
+                "answers are fast: call {peer} less often in {place} (cache, batch), or in \
                  parallel"
             ),
         }
@@ -143,21 +143,21 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             .map_or(String::new(), |ns| {
                 format!(", {} a request on average", duration(ns))
             });
-        let whom = match peer.is_empty() {
+        let peer = match peer.is_empty() {
             true => "another process".to_owned(),
             false => peer.clone(),
         };
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time for {whom} in {place}{each}",
+                "{} waits {} of its time for {peer} in {place}{each}",
                 whose.name,
                 percent(share.value)
             ),
             weight: wait.gravity(facts),
             share,
             evidence: vec![wait.evidence(facts, &whose, wait.seen())],
-            remedy: shown.remedy(&whom, &place),
+            remedy: shown.remedy(&peer, &place),
             sure: shown.sure(),
             because: shown.because().to_owned(),
         });
@@ -283,9 +283,9 @@ mod tests {
         assert!(found[0].remedy.contains("less often"), "{found:?}");
     }
 
-    /// Where looks are put together it is not known how long a wait was.
+    /// If samples are merged, the length of a single wait is unknown.
     #[test]
-    fn of_looks_that_are_put_together_it_is_not_known_whether_any_was_long() {
+    fn merged_samples_do_not_show_whether_a_wait_was_long() {
         let mut art = Art::default();
         art.builder.bin_ns = 200_000_000;
         art.look("client", "", "socket", ASK, 100, 20);

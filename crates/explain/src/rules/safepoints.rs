@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_could_not_be_asked_is_looked_for_in_its_samples() {
+    fn late_thread_without_stack_is_placed_by_its_samples() {
         let mut art = Art::default();
         art.safepoint(80, 1)
             .late("cruncher", "app.Sum.loop", "unknown", 8000);

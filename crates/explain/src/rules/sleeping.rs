@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_wakes_up_often_polls_and_one_that_rarely_does_sleeps_well() {
+    fn thread_polls_if_it_wakes_up_often() {
         for (turns, expected) in [(500, 1), (10, 0)] {
             let mut art = Art::default();
             let stack = "java.lang.Thread.sleep;app.Poller.run";

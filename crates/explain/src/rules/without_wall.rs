@@ -187,7 +187,7 @@ mod tests {
     use crate::rules::locks::check;
 
     #[test]
-    fn without_wall_time_waits_tell_the_lock_and_where_its_owner_was() {
+    fn exact_waits_show_lock_and_owner_without_wall_time() {
         let mut art = Art::default();
         for _ in 0..10 {
             art.waited("w-1", "app.Ledger.book", "app.Ledger", "o-2", (900, 900));

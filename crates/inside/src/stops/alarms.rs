@@ -6,7 +6,7 @@ use super::lengths::LONG_NS;
 /// Maximum number of answers in a second.
 const FALSE_MAX: u32 = 10;
 const SECOND_NS: u64 = 1_000_000_000;
-/// In addition, so many false alarms of each long safepoint do not count. The VM's thread is also
+/// Number of false alarms of each long safepoint that do not count. The VM's thread is also
 /// switched often while it works, and an alarm costs little of that time.
 const LET_PASS_MAX: u32 = 4;
 /// False alarms further apart than this do not count. While a thread does not come to a handshake,

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Thread;
 
 /// Ticks are placed randomly in their intervals, so two may be twice the mean distance apart. The
-/// watcher relies on them if that is as often as it would check itself, ...
+/// watcher relies on them if they are as frequent as its own checks, ...
 const GAP_PACES: u64 = 2;
 /// ... or half as often where an alarm reports late safepoints, because waking the watcher costs as
 /// much as a tick.
 const GAP_PACES_ALARMED: u64 = 4;
 /// Allowed delay of a tick.
 const SLACK_NS: u64 = 5_000_000;
-/// The watcher sleeps for so many of its own intervals, ...
+/// The watcher sleeps for this number of its own intervals, ...
 const SLEEP_PACES: u64 = 10;
 /// ... and for at most this time.
 const SLEEP_MAX_NS: u64 = 1_000_000_000;
@@ -25,7 +25,7 @@ const SLEEP_MAX_NS: u64 = 1_000_000_000;
 pub struct Glance {
     watcher: OnceLock<Thread>,
     /// The last safepoint that the watcher knows.
-    told: AtomicU64,
+    known_id: AtomicU64,
     /// Largest gap between checks that the watcher accepts.
     gap_ns: AtomicU64,
     /// Time until which another check is due.
@@ -35,12 +35,12 @@ pub struct Glance {
 impl Glance {
     /// Sets the watcher's state: its interval, the last safepoint that it knows, and whether an
     /// alarm can wake it. The calling thread is the watcher.
-    pub fn watches(&self, told: u64, pace_ns: u64, is_alarmed: bool) {
+    pub fn watches(&self, known_id: u64, pace_ns: u64, is_alarmed: bool) {
         let paces = match is_alarmed {
             true => GAP_PACES_ALARMED,
             false => GAP_PACES,
         };
-        self.told.store(told, Ordering::Relaxed);
+        self.known_id.store(known_id, Ordering::Relaxed);
         self.gap_ns
             .store(pace_ns.saturating_mul(paces), Ordering::Relaxed);
         self.watcher.get_or_init(std::thread::current);
@@ -62,9 +62,9 @@ impl Glance {
         let Some(watcher) = self.watcher.get() else {
             return;
         };
-        let told = self.told.load(Ordering::Relaxed);
+        let known_id = self.known_id.load(Ordering::Relaxed);
         let is_calm = found.state(live) == Ok(State::Running)
-            && matches!(found.noted(live), Ok(Some(noted)) if noted.id == told);
+            && matches!(found.noted(live), Ok(Some(noted)) if noted.id == known_id);
         let until_ns = match next_ns <= self.gap_ns.load(Ordering::Relaxed) {
             true => now_ns + next_ns + SLACK_NS,
             false => 0,

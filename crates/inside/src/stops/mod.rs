@@ -13,15 +13,16 @@
 
 pub mod alarm;
 pub mod alarms;
+pub mod check_cost;
 pub mod counted;
 pub mod counters;
 pub mod glance;
 pub mod lengths;
 pub mod reach;
-pub mod thrift;
 
 use crate::hotspot::{HotSpot, Setup};
 use alarm::{Alarm, Waker};
+use check_cost::CheckCost;
 use counters::{Counters, Sums};
 use dwell_recorder::runtime;
 use dwell_recorder::runtime::progress::Progress;
@@ -40,7 +41,6 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
-use thrift::Thrift;
 
 /// Interval between checks for safepoints, if no late threads are known.
 const CALM_NS: u64 = 20_000_000;
@@ -49,7 +49,7 @@ const CALM_NS: u64 = 20_000_000;
 const ALARMED_NS: u64 = 100_000_000;
 /// Shortest interval.
 const TENSE_NS: u64 = 1_000_000;
-/// Threads that are late for one part in so many of the time cost much of it.
+/// Late threads cost much time if the others wait for them for more than one part in this number.
 const MUCH: u64 = 100;
 /// Maximum number of checks before the time since the last late threads has passed again.
 const TENSE_LOOKS: u64 = 64;
@@ -154,11 +154,11 @@ struct Watch<'s> {
     waits_for_both: bool,
     files: TaskFiles,
     /// The last safepoint that is reported.
-    told: u64,
+    reported_id: u64,
     /// When threads were late last, and how long the others had to wait.
     last_late: Option<(u64, u64)>,
     lengths: Lengths,
-    thrift: Thrift,
+    check_cost: CheckCost,
     /// Observation of a safepoint that is not reported yet.
     seen: Option<Seen>,
     names: FxHashMap<u32, String>,
@@ -166,7 +166,7 @@ struct Watch<'s> {
     counters: Option<Counters>,
     /// Their values at the beginning, plus all sums reported since.
     sums_before: Sums,
-    sums_told: Sums,
+    reported_sums: Sums,
 }
 
 impl<'s> Watch<'s> {
@@ -180,7 +180,7 @@ impl<'s> Watch<'s> {
         Watch {
             counters,
             sums_before: counters.map_or(Sums::default(), |it| it.read(&live)),
-            sums_told: Sums::default(),
+            reported_sums: Sums::default(),
             late_ns: setup.options.late.as_nanos() as u64,
             setup,
             live,
@@ -189,10 +189,10 @@ impl<'s> Watch<'s> {
             waker,
             waits_for_both: true,
             files: TaskFiles::open(),
-            told: last.id.saturating_sub(u64::from(lasts)),
+            reported_id: last.id.saturating_sub(u64::from(lasts)),
             last_late: None,
             lengths: Lengths::default(),
-            thrift: Thrift::default(),
+            check_cost: CheckCost::default(),
             seen: None,
             names: FxHashMap::default(),
         }
@@ -202,7 +202,7 @@ impl<'s> Watch<'s> {
         while !stop.load(Ordering::SeqCst) {
             let cpu_ns = process::own_cpu().as_nanos() as u64;
             self.setup.stops.set_cpu_ns(cpu_ns);
-            self.thrift.looks(cpu_ns);
+            self.check_cost.add(cpu_ns);
             let woken = self.waker.count.load(Ordering::SeqCst);
             let state = self.found.state(&self.live);
             self.setup.stops.set_stopped(state != Ok(State::Running));
@@ -210,36 +210,36 @@ impl<'s> Watch<'s> {
                 Ok(State::Reaching) => {
                     let seen = self.reach(stop);
                     self.wait_for_end(stop);
-                    self.tell(seen);
+                    self.report(seen);
                 }
                 Ok(State::Reached) => {
                     self.wait_for_end(stop);
-                    self.tell(None);
+                    self.report(None);
                 }
                 Ok(State::Running) => {
-                    self.tell(None);
-                    self.rest(woken);
+                    self.report(None);
+                    self.pause(woken);
                 }
                 Err(_) => return self.setup.stops.set_stopped(false),
             }
         }
         self.setup.stops.set_stopped(false);
-        self.tell(None);
+        self.report(None);
     }
 
     /// Sleeps until the next check, or an alarm since `woken`, or, if safepoints are long, the end
     /// of one.
-    fn rest(&mut self, woken: u32) {
+    fn pause(&mut self, woken: u32) {
         let now_ns = process::monotonic_ns();
         if self.lengths.are_long(now_ns) {
             self.sleep_on_both(woken, self.pace_ns());
         } else {
             let mut pace_ns = self.lengths.pace_ns(now_ns).unwrap_or(u64::MAX);
             pace_ns = pace_ns.min(self.pace_ns());
-            pace_ns = pace_ns.max(self.rest_ns(now_ns).min(ALARMED_NS));
+            pace_ns = pace_ns.max(self.min_pause_ns(now_ns).min(ALARMED_NS));
             let glance = &self.setup.shared;
             let is_alarmed = self.waker.is_set.load(Ordering::SeqCst);
-            glance.watches(self.told, pace_ns, is_alarmed);
+            glance.watches(self.reported_id, pace_ns, is_alarmed);
             if pace_ns >= CALM_NS {
                 pace_ns = glance.sleep_ns(now_ns, pace_ns);
             }
@@ -273,7 +273,7 @@ impl<'s> Watch<'s> {
         };
         match self.last_late {
             Some((at_ns, late_ns)) if now_ns < at_ns + TENSE_FOR_NS => {
-                let may_ns = self.rest_ns(now_ns).max(TENSE_NS);
+                let may_ns = self.min_pause_ns(now_ns).max(TENSE_NS);
                 // If one in a minute is late, hardly any check would find it.
                 let seldom_ns = now_ns.saturating_sub(at_ns) / TENSE_LOOKS;
                 (late_ns / 16).max(may_ns).max(seldom_ns).min(calm_ns)
@@ -283,11 +283,12 @@ impl<'s> Watch<'s> {
     }
 
     /// Minimum pause, which limits the cost of checks.
-    fn rest_ns(&self, now_ns: u64) -> u64 {
+    fn min_pause_ns(&self, now_ns: u64) -> u64 {
         let is_much = |(at_ns, late_ns): (u64, u64)| {
             now_ns.saturating_sub(at_ns) < late_ns.saturating_mul(MUCH)
         };
-        self.thrift.rest_ns(self.last_late.is_some_and(is_much))
+        self.check_cost
+            .min_pause_ns(self.last_late.is_some_and(is_much))
     }
 
     fn wait_for_end(&self, stop: &AtomicBool) {
@@ -405,26 +406,26 @@ impl<'s> Watch<'s> {
     }
 
     /// Reports the last safepoint, if it has ended and is not reported yet.
-    fn tell(&mut self, seen: Option<Seen>) {
+    fn report(&mut self, seen: Option<Seen>) {
         if seen.is_some() {
             self.seen = seen;
         }
         let Some(noted) = self.ended() else { return };
-        self.told_one(noted);
+        self.report_one(noted);
         self.setup.stops.set_open(None);
     }
 
-    fn told_one(&mut self, noted: Noted) {
+    fn report_one(&mut self, noted: Noted) {
         let seen = self.seen.take();
-        let missed = noted.id.saturating_sub(self.told).saturating_sub(1);
-        self.told = noted.id;
+        let missed = noted.id.saturating_sub(self.reported_id).saturating_sub(1);
+        self.reported_id = noted.id;
         let reaching_ns = noted.reached_ns.saturating_sub(noted.began_ns);
         if reaching_ns >= self.late_ns {
             self.last_late = Some((noted.ended_ns, reaching_ns));
         }
         let operation_ns = noted.ended_ns.saturating_sub(noted.reached_ns);
-        self.sums_told.reaching_ns += reaching_ns;
-        self.sums_told.operation_ns += operation_ns;
+        self.reported_sums.reaching_ns += reaching_ns;
+        self.reported_sums.operation_ns += operation_ns;
         self.lengths
             .add(noted.ended_ns, 1, reaching_ns + operation_ns);
         // The observation may belong to the safepoint before.
@@ -458,9 +459,9 @@ impl<'s> Watch<'s> {
     fn add_missed(&mut self, next: &Noted, missed: u64, seen: Option<Seen>) {
         // The JVM counts a safepoint after it has recorded and logged its end.
         std::thread::sleep(std::time::Duration::from_nanos(COUNT_WAIT_NS));
-        let sums = self.not_told().unwrap_or_default();
-        self.sums_told.reaching_ns += sums.reaching_ns;
-        self.sums_told.operation_ns += sums.operation_ns;
+        let sums = self.unreported().unwrap_or_default();
+        self.reported_sums.reaching_ns += sums.reaching_ns;
+        self.reported_sums.operation_ns += sums.operation_ns;
         let sum_ns = sums.reaching_ns + sums.operation_ns;
         self.lengths.add(next.ended_ns, missed, sum_ns);
         let first = seen.as_ref().map(|seen| seen.noted);
@@ -484,7 +485,7 @@ impl<'s> Watch<'s> {
     fn ended(&self) -> Option<Noted> {
         for _ in 0..END_WAITS_MAX {
             let noted = self.found.noted(&self.live).ok()??;
-            if noted.id == self.told {
+            if noted.id == self.reported_id {
                 return None;
             }
             let state = self.found.state(&self.live).ok()?;
@@ -507,9 +508,9 @@ impl<'s> Watch<'s> {
     fn before(&self, noted: &Noted) -> Option<Noted> {
         let first = self.seen.as_ref()?.noted;
         let ended_ns = noted.began_ns.saturating_sub(noted.ran_ns);
-        let is_one = noted.id == self.told + 1;
+        let is_one = noted.id == self.reported_id + 1;
         let is_before = (first.began_ns..noted.began_ns).contains(&ended_ns);
-        let sums = self.not_told()?;
+        let sums = self.unreported()?;
         let reached_ns = first.began_ns.saturating_add(sums.reaching_ns);
         (is_one && is_before && reached_ns <= ended_ns).then_some(Noted {
             began_ns: first.began_ns,
@@ -521,9 +522,9 @@ impl<'s> Watch<'s> {
     }
 
     /// Counted times that are not reported yet.
-    fn not_told(&self) -> Option<Sums> {
+    fn unreported(&self) -> Option<Sums> {
         let now = self.counters?.read(&self.live);
-        Some(now.since(&self.sums_before).since(&self.sums_told))
+        Some(now.since(&self.sums_before).since(&self.reported_sums))
     }
 
     fn operation(&mut self, operation: u32) -> String {

@@ -102,7 +102,7 @@ fn watch(setup: &Setup, notes: Notes) -> Watch<'_> {
 }
 
 /// Number of the safepoint, count, and times.
-fn told(setup: &Setup) -> Vec<(u64, u64, [u64; 3])> {
+fn reported(setup: &Setup) -> Vec<(u64, u64, [u64; 3])> {
     let all = setup.stops.take();
     let times = |it: &Stop| [it.began_ns, it.reaching_ns, it.operation_ns];
     all.iter().map(|it| (it.id, it.count, times(it))).collect()
@@ -138,11 +138,11 @@ fn safepoint_is_reported_once_after_its_end() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     notes.note(5, [10, 20, 30, 0]);
     let mut watch = watch(&setup, notes);
-    watch.tell(None);
-    assert_eq!(told(&setup), [], "it was before the recording");
+    watch.report(None);
+    assert_eq!(reported(&setup), [], "it was before the recording");
     notes.note(6, [1000, 1200, 2000, 970]);
     setup.stops.set_open(Some(1000));
-    watch.tell(None);
+    watch.report(None);
     assert_eq!(setup.stops.open_ns(), None);
     let wanted = Stop {
         id: 6,
@@ -158,8 +158,8 @@ fn safepoint_is_reported_once_after_its_end() {
         source: NOTED,
     };
     assert_eq!(setup.stops.take(), [wanted]);
-    watch.tell(None);
-    assert_eq!(told(&setup), []);
+    watch.report(None);
+    assert_eq!(reported(&setup), []);
 }
 
 #[test]
@@ -168,15 +168,15 @@ fn lasting_safepoint_is_reported_at_its_end() {
     notes.state(REACHED);
     notes.note(6, [1000, 1200, 40, 970]);
     let mut watch = watch(&setup, notes);
-    watch.tell(None);
-    assert_eq!(told(&setup), []);
+    watch.report(None);
+    assert_eq!(reported(&setup), []);
     // Threads continue, but its end is not recorded yet.
     notes.state(RUNNING);
-    watch.tell(None);
-    assert_eq!(told(&setup), []);
+    watch.report(None);
+    assert_eq!(reported(&setup), []);
     notes.note(6, [1000, 1200, 1200, 970]);
-    watch.tell(None);
-    assert_eq!(told(&setup), [(6, 1, [1000, 200, 0])]);
+    watch.report(None);
+    assert_eq!(reported(&setup), [(6, 1, [1000, 200, 0])]);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn missed_safepoints_have_the_counted_times() {
     // Three safepoints: only sums are known of the first two.
     notes.note(8, [9000, 9100, 9300, 0]);
     counted.set(&[8, 700 + 100 + 40, 1700 + 300 + 240]);
-    watch.tell(None);
+    watch.report(None);
     let missed = (7, 2, [9000, 40, 200]);
     // A recorded safepoint is counted as well, but not as missed.
     let all = setup.stops.take();
@@ -202,8 +202,8 @@ fn missed_safepoints_have_the_counted_times() {
     // None was missed, so the counters are not read.
     counted.set(&[9, 5000, 9000]);
     notes.note(9, [9500, 9510, 9530, 0]);
-    watch.tell(None);
-    assert_eq!(told(&setup), [(9, 1, [9500, 10, 20])]);
+    watch.report(None);
+    assert_eq!(reported(&setup), [(9, 1, [9500, 10, 20])]);
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn missed_safepoints_are_counted_without_counters() {
     let (notes, setup) = (Notes::new(), setup(layout()));
     let mut watch = watch(&setup, notes);
     notes.note(4, [9000, 9100, 9300, 0]);
-    watch.tell(None);
+    watch.report(None);
     let noted = (4, 1, [9000, 100, 200]);
-    assert_eq!(told(&setup), [(3, 3, [9000, 0, 0]), noted]);
+    assert_eq!(reported(&setup), [(3, 3, [9000, 0, 0]), noted]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn late_threads_belong_to_their_own_safepoint() {
         notes.note(5, [10, 20, 30, 0]);
         let mut watch = watch(&setup, notes);
         notes.note(id, [9000, 9100, 9300, 0]);
-        watch.tell(seen(seen_ns, 2));
+        watch.report(seen(seen_ns, 2));
         let all = setup.stops.take();
         let counts: Vec<u64> = all.iter().map(|it| it.late).collect();
         assert_eq!(counts, late, "{id} {seen_ns}");
@@ -249,11 +249,11 @@ fn observation_waits_for_the_end_of_its_safepoint() {
     let mut watch = watch(&setup, notes);
     notes.state(REACHED);
     notes.note(1, [9000, 9100, 0, 0]);
-    watch.tell(seen(9000, 1));
-    assert_eq!(told(&setup), []);
+    watch.report(seen(9000, 1));
+    assert_eq!(reported(&setup), []);
     notes.state(RUNNING);
     notes.note(1, [9000, 9100, 9300, 0]);
-    watch.tell(None);
+    watch.report(None);
     assert_eq!(setup.stops.take()[0].late, 1);
 }
 
@@ -283,8 +283,8 @@ fn earlier_safepoint_is_rebuilt_during_the_next() {
         counted.set(&[6, counted_ns, counted_ns + 50]);
         notes.state(REACHING);
         notes.note(id, [began_ns, 0, 30, ran_ns]);
-        watch.tell(seen(3000, 1));
-        told(&setup)
+        watch.report(seen(3000, 1));
+        reported(&setup)
     };
     // It ended 1000 ns before the request of the next one.
     assert_eq!(with(6, 5000, 1000, 400), [(6, 1, [3000, 400, 600])]);
@@ -368,10 +368,10 @@ fn safepoint_is_late_from_the_configured_time_on() {
     let late_ns = setup.options.late.as_nanos() as u64;
     let mut watch = watch(&setup, notes);
     notes.note(1, [1000, 1000 + late_ns - 1, 1000 + late_ns, 0]);
-    watch.tell(None);
+    watch.report(None);
     assert_eq!(watch.last_late, None);
     notes.note(2, [1000, 1000 + late_ns, 5000 + late_ns, 0]);
-    watch.tell(None);
+    watch.report(None);
     assert_eq!(watch.last_late, Some((5000 + late_ns, late_ns)));
 }
 

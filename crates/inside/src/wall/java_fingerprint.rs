@@ -1,4 +1,4 @@
-//! The fingerprint of a Java thread's place: a few words of its `JavaThread`.
+//! The fingerprint of a Java thread's stack: a few words of its `JavaThread`.
 
 use super::look::Looker;
 use dwell_walker::hotspot::layout::Layout;
@@ -19,18 +19,18 @@ pub(super) fn of(looker: &Looker<'_>, thread: u64) -> Option<(Fingerprint, Optio
     let at = threads::place(live, layout, thread).ok()?;
     let runs = at.state == layout.state_in_java && at.sp == 0;
     let words = [at.state, at.monitor_use, at.monitor, at.owner, at.sp, at.pc];
-    // Blocked threads wait, or are ready to run again. In other states they may do either.
+    // A blocked thread waits or is ready to run again. In other states a thread may also run.
     let may_run = !runs && at.state != BLOCKED;
     let fingerprint = Fingerprint::of(words, runs).that_may_run(may_run);
     if runs {
         return Some((fingerprint, None));
     }
-    // Another virtual thread may be in its place at the next read, at the same depth.
+    // At the next read, another virtual thread may be mounted, with the same stack depth.
     let mounted = looker.mounted(thread).ok()?;
     Some((fingerprint.with(mounted.unwrap_or(0)), mounted))
 }
 
-/// Has the processor fetch the memory that [`of`] reads.
+/// Prefetches the memory that [`of`] reads.
 pub(super) fn fetch(layout: &Layout, thread: u64) {
     let offsets = [
         layout.thread_state,

@@ -1,5 +1,5 @@
-//! What the JVM says of a thread that waits: its stack, and the monitor or lock that it wants. What
-//! is read counts only if the thread has not run meanwhile; the caller sees to that.
+//! The JVM's data about a thread that waits: its stack, and the monitor or lock that it waits for.
+//! The result is valid only if the thread did not run during the read. The caller checks that.
 
 use crate::jvm::Vm;
 use crate::vantage;
@@ -16,43 +16,43 @@ use dwell_walker::hotspot::threads;
 use dwell_walker::{Fault, Frame, Memory, Walk};
 use dwell_wall::cause::{Call, Monitor, Os};
 
-/// The locks of `java.util.concurrent.locks` by what their threads are parked on (conditions are
-/// parked on themselves), by the beginnings of the names.
+/// The locks of `java.util.concurrent.locks`: prefixes of the classes of their blockers. (A
+/// condition is its own blocker.)
 const LOCKS: [&str; 3] = ["ReentrantLock$", "ReentrantReadWriteLock$", "StampedLock"];
 
-/// Bytes of a class's name that are shown.
+/// Maximum length of a class name in bytes.
 const CLASS_NAME_MAX: usize = 256;
 
-/// What a thread waits for that another one may have.
+/// A monitor or lock that a thread waits for and another thread may own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// An `ObjectMonitor*`.
     Monitor(u64),
-    /// A lock of `java.util.concurrent`; which one, its thread says.
+    /// A lock of `java.util.concurrent`. The waiting thread's object refers to it.
     Lock,
 }
 
-/// What a thread waits for that another one has.
+/// A monitor or lock that a thread waits for, with its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     wanted: Wanted,
-    /// Who has it.
+    /// Its owner.
     pub owner: Owner,
 }
 
-/// A thread that waits, with what the JVM says of it.
+/// A waiting thread, with the JVM's data about it.
 #[derive(Debug)]
 pub struct Seen {
-    /// What there is to tell.
+    /// The result for the recording.
     pub off: Off,
-    /// What it wants.
+    /// The monitor or lock that it waits for.
     pub(super) wanted: Option<Wanted>,
-    /// Who has that.
+    /// The owner of that.
     pub owner: Owner,
 }
 
 impl Seen {
-    /// A thread of which no more is known than this.
+    /// A thread without data about monitors and locks.
     #[must_use]
     pub fn at(os: Os, walk: Option<Walk>) -> Seen {
         Seen {
@@ -62,7 +62,7 @@ impl Seen {
         }
     }
 
-    /// What is told, and what it waits for that another thread may have.
+    /// The result for the recording, and the claim to a monitor or lock.
     #[must_use]
     pub fn split(self) -> (Off, Option<Claim>) {
         let owner = self.owner;
@@ -70,20 +70,20 @@ impl Seen {
     }
 }
 
-/// What looking needs.
+/// The context for reading threads.
 pub struct Looker<'a> {
     /// The process's memory.
     pub live: Live,
     /// The JVM.
     pub vm: &'a Vm,
-    /// What return addresses stand for.
+    /// The cache of return addresses.
     pub cache: Option<PcCache<'a>>,
-    /// Walks that need not be done again.
+    /// Earlier walks that are still valid.
     pub remembered: Option<&'a Remembered>,
 }
 
 impl Looker<'_> {
-    /// Whether what a thread waits for is still had by the same one.
+    /// Whether the monitor or lock still has the same owner.
     #[must_use]
     pub fn is_still(&self, record: &ThreadRecord, claim: &Claim) -> bool {
         match claim.wanted {
@@ -98,7 +98,7 @@ impl Looker<'_> {
         }
     }
 
-    /// Where a platform thread that waits is, and called from where.
+    /// The stack of a waiting platform thread.
     pub fn walk(
         &self,
         record: &ThreadRecord,
@@ -109,7 +109,7 @@ impl Looker<'_> {
         vantage::walk_waiting(&self.live, record, registers, self.cache, known, frames)
     }
 
-    /// What a platform thread waits for.
+    /// The stack of a waiting platform thread, and the cause of its wait.
     pub fn off(&self, record: &ThreadRecord, at: Waiting, frames: &mut [Frame]) -> Seen {
         let thread = record.managed_thread();
         let (live, layout) = (&self.live, &self.vm.layout);
@@ -133,7 +133,7 @@ impl Looker<'_> {
         seen
     }
 
-    /// What another library has published on a platform thread.
+    /// The context that another library has published on a platform thread.
     #[must_use]
     pub fn published(&self, thread: u64) -> Option<Context> {
         if !foreign::is_known() || thread == 0 || self.runs_continuation(thread) {
@@ -143,14 +143,14 @@ impl Looker<'_> {
         foreign::of_waiting(&self.live, pointer).unwrap_or(None)
     }
 
-    /// Whether the platform thread has something of a virtual one on its stack.
+    /// Whether the platform thread has frames of a virtual thread on its stack.
     fn runs_continuation(&self, thread: u64) -> bool {
         let layout = &self.vm.layout;
         let at = layout.extra.cont_entry;
         present(at) && thread != 0 && self.live.word(thread.wrapping_add(at)) != Ok(0)
     }
 
-    /// The virtual thread that runs, or waits, on this platform thread.
+    /// The virtual thread that is mounted on this platform thread.
     pub fn mounted(&self, thread: u64) -> Result<Option<u64>, Fault> {
         let layout = &self.vm.layout;
         let field = |offset: u64| match present(offset) && thread != 0 {
@@ -171,7 +171,7 @@ impl Looker<'_> {
         Ok((id != 0).then_some(id))
     }
 
-    /// Who has the monitor that is wanted.
+    /// Adds the monitor that the thread waits to enter, and its owner.
     pub(super) fn entering(&self, monitor: u64, seen: &mut Seen) {
         seen.off.monitor = Monitor::Entering;
         seen.wanted = Some(Wanted::Monitor(monitor));
@@ -180,20 +180,20 @@ impl Looker<'_> {
         seen.off.detail = self.monitor_text(monitor);
     }
 
-    /// What a parked thread is parked on.
+    /// Adds the blocker of a parked thread.
     fn parked(&self, thread: u64, seen: &mut Seen) {
         if let Ok(Some(blocker)) = self.blocker(thread) {
             self.parked_on(&blocker, thread, seen);
         }
     }
 
-    /// What is parked on `blocker`, by a platform thread or (0) another one.
+    /// Adds `blocker`. `thread` is the parked platform thread, or 0 for a virtual thread.
     pub(super) fn parked_on(&self, blocker: &Blocker, thread: u64, seen: &mut Seen) {
         let off = &mut seen.off;
         off.detail = self.class_text(blocker.class).map(String::into_boxed_str);
         seen.owner = self.owner_of(blocker);
         off.is_owned_lock = match seen.owner {
-            // Readers have it, or it is just handed over.
+            // Readers hold the lock, or it is just being handed over.
             Owner::Nobody => off.detail.as_deref().is_some_and(is_lock),
             owner => owner != Owner::Thread(thread),
         };
@@ -223,7 +223,7 @@ impl Looker<'_> {
         }
     }
 
-    /// A monitor's class, and which one it is: where the JVM keeps it while threads contend.
+    /// A monitor's class, and the address of its `ObjectMonitor`, which identifies it.
     pub(super) fn monitor_text(&self, monitor: u64) -> Option<Box<str>> {
         let (layout, objects) = (&self.vm.layout, &self.vm.layout.extra.objects);
         let object = monitors::object(&self.live, layout, monitor).ok()?;
@@ -235,14 +235,14 @@ impl Looker<'_> {
     fn class_text(&self, class: u64) -> Option<String> {
         let mut buf = [0u8; CLASS_NAME_MAX];
         let name = objects::class_name(&self.live, &self.vm.layout, class, &mut buf).ok()?;
-        // Garbage is not shown: a class name has no control characters and some letters.
+        // The read may return garbage: a class name is not empty and has no control characters.
         let text = std::str::from_utf8(name).ok()?;
         let is_name = !text.is_empty() && !text.chars().any(char::is_control);
         is_name.then(|| text.replace('/', "."))
     }
 }
 
-/// Whether objects of this class are only waited for while others have them.
+/// Whether threads wait for an object of this class only while other threads hold it.
 fn is_lock(class: &str) -> bool {
     let name = class.strip_prefix("java.util.concurrent.locks.");
     name.is_some_and(|name| LOCKS.iter().any(|lock| name.starts_with(lock)))
@@ -253,7 +253,7 @@ mod tests {
     use super::is_lock;
 
     #[test]
-    fn locks_are_told_from_other_synchronizers() {
+    fn is_lock_excludes_other_synchronizers() {
         let locks = "java.util.concurrent.locks.";
         for name in [
             "ReentrantLock$NonfairSync",

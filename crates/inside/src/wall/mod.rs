@@ -1,6 +1,6 @@
-//! What the wall-clock sampler asks of the JVM: what threads wait for, who has that, and which
-//! virtual threads there are. All of it is read in the JVM's memory, fault-tolerantly; nobody is
-//! signalled, and nothing of the JVM is called.
+//! The JVM's data for the wall-clock sampler: causes of waits, owners of monitors and locks, and
+//! virtual threads. They are read from the JVM's memory, and a fault ends the read only. No thread
+//! gets a signal, and no function of the JVM is called.
 
 mod java_fingerprint;
 pub mod look;
@@ -29,20 +29,20 @@ use look::{Claim, Looker};
 use std::cell::RefCell;
 use virtuals::Virtuals;
 
-/// What a tick asks for.
+/// The request of a tick.
 pub type Asked<'a> = Unmounted<'a, JavaLooks, Claim>;
 
-/// Return addresses remembered.
+/// Entries of the cache of return addresses.
 const CACHE_ENTRIES: usize = 4096;
 
-/// Looks at threads for one recording.
+/// Takes wall-clock samples of Java threads for one recording.
 pub struct JavaLooks {
     jvm: &'static HotSpot,
     live: Live,
     cache: Box<[CacheSlot]>,
     remembered: Remembered,
     moment: RefCell<Moment>,
-    /// Made when the program has begun to use virtual threads.
+    /// Created once the program uses virtual threads.
     virtuals: Option<Virtuals>,
 }
 
@@ -168,7 +168,7 @@ impl JavaLooks {
         }
     }
 
-    /// Walks that hold since the last safepoint.
+    /// Walks that are valid since the last safepoint.
     fn remembered(&self) -> Option<&Remembered> {
         if self.moment.borrow_mut().is_another(&self.live) {
             self.remembered.clear();
@@ -187,7 +187,7 @@ impl JavaLooks {
         }
     }
 
-    /// The thread on which the virtual one with this id runs.
+    /// The platform thread that runs the virtual thread with this id.
     fn carrier_of(&self, id: u64, all: &Threads) -> Option<u32> {
         let offset = self.jvm.vm().layout.thread_owner_id;
         let is_it = |record: &ThreadRecord| {

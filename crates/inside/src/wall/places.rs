@@ -1,9 +1,9 @@
-//! Where virtual threads are to be found: in the set of those that were started directly, in those
-//! of executors, and in those of scopes (`StructuredTaskScope`), which only the threads that opened
-//! them know. A virtual thread is in exactly one of these sets.
+//! The JDK's sets of virtual threads: one of threads that were started directly, one per executor,
+//! and one per scope (`StructuredTaskScope`). Only the thread that opened a scope refers to that
+//! set. A virtual thread is in exactly one of these sets.
 //!
-//! Of what is too much to be read in one tick some is chosen, and stands for the rest: its factor
-//! is one part in the probability of being chosen, which is settled before it is read.
+//! If there are too many sets for one tick, it reads a random selection. Each selected set has a
+//! factor, the inverse of its probability of selection. That is fixed before the set is read.
 
 use super::Asked;
 use super::look::Looker;
@@ -18,14 +18,14 @@ use dwell_walker::hotspot::sets::{Buckets, Sets};
 use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
 
-/// Sets of threads that are looked at in one tick at most; of more, some are chosen.
+/// Maximum number of sets that are read in one tick; of more sets, some are selected.
 const SETS_MAX: u64 = 256;
-/// Buckets of the set of containers that are looked at in one tick at most.
+/// Maximum number of buckets of the JDK's registry that are read in one tick.
 const CONTAINER_BUCKETS_MAX: u64 = 1024;
-/// Platform threads known to have opened scopes, which are all asked in the next tick, at most.
+/// Maximum number of platform threads with open scopes that the next tick checks again.
 const OWNERS_MAX: usize = 32;
 
-/// The classes whose objects are met.
+/// The classes of the objects read, once known (0: not yet).
 #[derive(Clone, Copy, Debug, Default)]
 struct Classes {
     thread: u64,
@@ -34,17 +34,17 @@ struct Classes {
     scope: u64,
 }
 
-/// The buckets of one set, and how many such sets stand behind it.
+/// The buckets of one set, and the number of sets that it represents.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The buckets.
     pub buckets: Buckets,
-    /// For how many it stands.
+    /// The number of sets that it represents.
     pub factor: f64,
 }
 
 impl Place {
-    /// Whether it is found in each tick, as long as it is there: no chance is in that.
+    /// Whether each tick finds the set, as long as it exists. Its selection is not random.
     #[must_use]
     pub fn is_certain(&self) -> bool {
         self.factor <= 1.0
@@ -55,12 +55,12 @@ impl Place {
 #[derive(Default)]
 pub struct Places {
     classes: Classes,
-    /// Platform threads that had opened scopes in the last tick.
+    /// Platform threads that had open scopes in the last tick.
     owners: Vec<u64>,
 }
 
 impl Places {
-    /// All sets that can be reached without looking at virtual threads, or some that stand for all.
+    /// All sets that can be found without reading virtual threads, or a selection of them.
     ///
     /// # Errors
     /// [`Fault`] if the set of threads that were started directly cannot be read.
@@ -79,8 +79,8 @@ impl Places {
         Ok(places)
     }
 
-    /// The sets that are found at any time, whatever chance says: those of threads that were
-    /// started directly and of executors, but of no scope.
+    /// The sets that are found at any time, independent of selection: those of threads that were
+    /// started directly and of executors, but not of scopes.
     ///
     /// # Errors
     /// [`Fault`] if the first of them, or the JDK's registry, cannot be read.
@@ -97,8 +97,8 @@ impl Places {
         Ok(places)
     }
 
-    /// Adds the sets of scopes that platform threads have opened. Who had some in the last tick is
-    /// asked again, so that only new ones stand for others.
+    /// Adds the sets of scopes that platform threads have opened. Each thread that had open scopes
+    /// in the last tick is checked again, so only the others are a selection.
     fn scopes(
         &mut self,
         looker: &Looker<'_>,
@@ -131,7 +131,7 @@ impl Places {
         self.owners = kept;
     }
 
-    /// Adds the sets of executors, and of whatever else is known to the JDK's registry.
+    /// Adds the sets of executors and other containers of the JDK's registry.
     fn executors(
         &mut self,
         looker: &Looker<'_>,
@@ -148,7 +148,7 @@ impl Places {
         let mut containers = Vec::new();
         for index in Spread::new(total, count, random) {
             let index = u32::try_from(index).unwrap_or(u32::MAX);
-            // What cannot be read just now is there in the next tick.
+            // A bucket that cannot be read now is read in a later tick.
             let _ = sets.elements(&registry, index, &mut |it| containers.push(it));
         }
         let total = containers.len() as u64;
@@ -168,7 +168,7 @@ impl Places {
         Ok(())
     }
 
-    /// The set of threads of a container, which a weak reference knows.
+    /// The set of threads of the container that a weak reference refers to.
     fn set_of(
         &mut self,
         looker: &Looker<'_>,
@@ -190,8 +190,8 @@ impl Places {
         } else if is_of(looker, class, &mut self.classes.shared, shared)? {
             known.shared_threads
         } else if known.flocks.is_known() && is_scope(looker, class, &mut self.classes.scope)? {
-            // Only where the JDK does not track those that were started directly: nobody else leads
-            // to the scopes of these.
+            // The registry has scopes only if the JDK does not track directly started threads.
+            // Then no other path leads to the scopes of these threads.
             let set = flocks::threads_of(live, layout, &known.flocks, container)?;
             return Ok(Some(set).filter(|set| *set != 0));
         } else {
@@ -203,8 +203,8 @@ impl Places {
         Ok(Some(reference(container, at)?).filter(|set| *set != 0))
     }
 
-    /// Shows the sets of the scopes that the thread with this object has opened. Returns whether
-    /// there are any.
+    /// Calls `visit` for the set of each scope that the thread with this object has opened.
+    /// Returns whether there are any.
     ///
     /// # Errors
     /// [`Fault`] if they cannot be read.
@@ -226,7 +226,7 @@ impl Places {
         )
     }
 
-    /// Whether it is a virtual thread that has a continuation.
+    /// Whether the object is a virtual thread with a continuation.
     ///
     /// # Errors
     /// [`Fault`] if it cannot be read.
@@ -270,7 +270,7 @@ fn is_scope(looker: &Looker<'_>, class: u64, seen: &mut u64) -> Result<bool, Fau
     is_of(looker, class, seen, name)
 }
 
-/// Whether `class` is the one with this name, which was `seen` before or not yet (0).
+/// Whether `class` has this name. `seen` caches the class with the name; 0 if not seen yet.
 fn is_of(looker: &Looker<'_>, class: u64, seen: &mut u64, name: &[u8]) -> Result<bool, Fault> {
     if *seen == 0 && objects::is_kind_of(&looker.live, &looker.vm.layout, class, name)? {
         *seen = class;

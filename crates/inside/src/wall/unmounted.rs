@@ -1,8 +1,8 @@
-//! One look at a virtual thread that is not mounted: its state, its frames in the heap, and what it
-//! is parked on.
+//! One sample of a virtual thread that is not mounted: its state, its frames in the heap, and its
+//! blocker.
 //!
-//! It may be mounted, and the collector may move it, while it is read. What was read counts only if
-//! the thread's state and its frames' place are the same afterwards.
+//! During the read, the thread may be mounted and the collector may move it. The result is valid
+//! only if the thread's state and the address of its frames are the same afterwards.
 
 pub mod by_id;
 
@@ -17,7 +17,7 @@ use dwell_walker::{Failure, Fault, Frame, Outcome};
 use dwell_wall::cause::{Call, Monitor, Os};
 
 impl Looker<'_> {
-    /// The virtual thread with this object, as it is just now; `None` if it is mounted or not
+    /// The present state of the virtual thread with this object; `None` if it is mounted or not
     /// alive.
     ///
     /// # Errors
@@ -36,10 +36,10 @@ impl Looker<'_> {
         unmounted(live, layout, &known.fields, thread, is_chunk)
     }
 
-    /// Looks at the virtual thread with this object; `None` if it is mounted or not alive.
+    /// Samples the virtual thread with this object; `None` if it is mounted or not alive.
     ///
     /// # Errors
-    /// [`Fault`] if it cannot be read, or does not stand still.
+    /// [`Fault`] if it cannot be read, or changes during the read.
     pub fn look_unmounted(
         &self,
         known: &VirtualThreads,
@@ -57,7 +57,7 @@ impl Looker<'_> {
             && let Some(blocker) = objects::blocker(live, layout, objects, thread)?
         {
             self.parked_on(&blocker, 0, &mut seen);
-            // A lock that its own thread has is not what it waits for.
+            // A thread does not wait for a lock that it owns itself.
             if seen.owner == Owner::Id(id) {
                 seen.owner = Owner::Nobody;
                 seen.off.is_owned_lock = false;
@@ -72,7 +72,7 @@ impl Looker<'_> {
             }
         }
         let name = self.vm.names.of(live, layout, thread);
-        // A walk that fails read what was just moved or run.
+        // A failed walk means that the collector moved the frames or the thread ran.
         let is_whole = seen.off.walk.is_none_or(|walk| {
             let outcome = walk.outcome;
             matches!(

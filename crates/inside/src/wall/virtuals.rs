@@ -1,17 +1,18 @@
-//! Virtual threads that are not mounted: some of them are looked at in each tick, in the heap. They
-//! are neither started, stopped nor asked, and no method of the JDK is changed.
+//! Samples of unmounted virtual threads: each tick reads some of them in the heap. It does not
+//! start or stop them, and it changes no method of the JDK.
 //!
-//! The sets in which the JDK keeps them are never read as a whole. Of the buckets of all small sets
-//! some are chosen, each with the same probability, and of those of all large sets; what is found
-//! stands for one part in that probability (Horvitz and Thompson's estimator). How many there are
-//! need not be known, and looking costs the same for a hundred as for a million. Threads that a
-//! virtual thread has forked in a scope are found with it: each stands for as many as that one
-//! does, times one part in the probability with which it is chosen among its like.
+//! The JDK keeps them in sets, which are never read completely. Each tick selects buckets of the
+//! small sets, and buckets of the large sets, each with the same probability. A thread in such a
+//! bucket has the inverse of this probability as its weight (Horvitz and Thompson's estimator). The
+//! number of threads need not be known, and a tick costs the same for a hundred as for a million.
 //!
-//! Those that have shown a sign of life lately, or have just begun, are a stratum of their own, and
-//! are found by their ids, which tell the bucket: see [`dwell_wall::lively`]. Where the buckets
-//! lead to one of them it is passed over. That holds for sets that are there in each tick; whoever
-//! is in others, or was forked in a scope of a virtual thread, is looked at as all others are.
+//! A virtual thread leads to the threads that it has forked in a scope. The weight of such a thread
+//! is the weight of its parent, divided by the probability of its selection in the scope.
+//!
+//! Threads with a recent sign of life, or that have just begun, are a separate stratum. They are
+//! found by their ids, which determine the bucket: see [`dwell_wall::lively`]. If a selected bucket
+//! has one of them, it is skipped there. The stratum covers only the sets that each tick finds. It
+//! does not cover the threads of other sets or those that a virtual thread has forked in a scope.
 
 use super::look::{Claim, Looker};
 use super::places::{Place, Places, sets};
@@ -29,64 +30,64 @@ use dwell_wall::random::Random;
 use dwell_wall::spread::Spread;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Sets with at most so many buckets get half of all looks: their threads are few, but one of them
-/// may have forked most of the others.
+/// Maximum number of buckets of a small set. The small sets get half of all reads: they have few
+/// threads, but one of these may have forked most of the other threads.
 const SMALL: u32 = 64;
-/// Buckets of a scope of a virtual thread that are looked at, if there are as many and more cannot
-/// be afforded.
+/// Minimum number of buckets that are read of a virtual thread's scope, if it has as many. The
+/// budget may allow more.
 const FORKED_MIN: usize = 8;
-/// Threads that are visited in one tick because others have forked them, at most.
+/// Maximum number of forked threads that are visited in one tick.
 const FORKED_MAX: usize = 4096;
-/// Of threads that have begun in one tick so many are taken for lively ones at most: the last.
+/// Maximum number of new threads per tick that count as lively; of more, the last ones do.
 const NEW_MAX: u64 = 512;
-/// Sets in which those with a sign of life are searched at most: where there are more, nobody is
-/// looked at apart.
+/// Maximum number of sets in which lively threads are searched. With more sets there is no separate
+/// stratum.
 pub(super) const SEARCHED_MAX: usize = 16;
 
-/// What a tick works with.
+/// The inputs of a tick.
 #[derive(Clone, Copy)]
 pub struct Looking<'a> {
-    /// Looks at threads, for the recording ...
+    /// The sampler of the recording.
     pub looks: &'a JavaLooks,
-    /// ... and by themselves.
+    /// Reads single threads.
     pub looker: &'a Looker<'a>,
-    /// What is known of virtual threads.
+    /// Fields and addresses for virtual threads.
     pub known: &'a VirtualThreads,
-    /// Which platform threads are asked, and who is told.
+    /// The selected platform threads, and the receiver of samples.
     pub at: &'a Asked<'a>,
 }
 
-/// Looks at virtual threads.
+/// Samples unmounted virtual threads.
 pub struct Virtuals {
     places: Places,
     threads: Vec<u64>,
     frames: Vec<Frame>,
     owner_frames: Vec<Frame>,
-    /// Threads to be visited, with what each stands for.
+    /// Threads to visit, with their weights.
     waiting: Vec<Met>,
     forked: Forked,
     lively: Lively,
-    /// The id that the next thread was to get in this tick; 0 if unknown.
+    /// The id of the next new thread, as read in this tick; 0 if unknown.
     next_id: u64,
-    /// Whether those are looked at apart in this tick.
+    /// Whether lively threads are a separate stratum in this tick.
     is_apart: bool,
 }
 
-/// A thread that was found, and what it stands for.
+/// A thread that was found, and its weight.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     thread: u64,
     each: f64,
-    /// Whether it is found by its id, too.
+    /// Whether it can also be found by its id.
     is_certain: bool,
 }
 
-/// What following scopes of virtual threads may still take in this tick.
+/// The work on scopes of virtual threads in this tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Forked {
-    /// Buckets that can be afforded.
+    /// Buckets that the budget still allows.
     room: usize,
-    /// Buckets looked at.
+    /// Buckets read.
     buckets: usize,
     /// Threads visited.
     visits: usize,
@@ -109,7 +110,7 @@ impl Default for Virtuals {
 }
 
 impl Virtuals {
-    /// Looks at some. Returns what was found, and how many buckets were looked at for it.
+    /// Samples some threads. Returns the results, and the number of buckets read.
     pub fn look(
         &mut self,
         at: &Looking<'_>,
@@ -141,7 +142,7 @@ impl Virtuals {
         let counts = shares(count as u64, totals);
         self.look_in(at, &small, counts[0], random, &mut found);
         self.look_in(at, &large, counts[1], random, &mut found);
-        // What was seen now is for later ticks.
+        // These changes are for later ticks.
         for id in apart.gone {
             self.lively.forget(id);
         }
@@ -149,7 +150,7 @@ impl Virtuals {
         (found, apart.looked + count + self.forked.buckets)
     }
 
-    /// Looks at some of those that have shown a sign of life.
+    /// Samples some of the lively threads.
     fn look_at_lively(
         &mut self,
         at: &Looking<'_>,
@@ -175,7 +176,7 @@ impl Virtuals {
                             let place = self.place_of(off);
                             self.lively.seen(id, place, at.at.at_ns);
                         }
-                        // It runs.
+                        // It is mounted.
                         Ok(None) => {
                             self.lively.ran(id, at.at.at_ns);
                         }
@@ -190,7 +191,7 @@ impl Virtuals {
         apart
     }
 
-    /// A number for where a thread was seen, and for what it waits there.
+    /// A hash of a thread's stack and of the cause of its wait.
     fn place_of(&self, off: &OffLogical<Claim>) -> u64 {
         let mut hasher = DefaultHasher::new();
         let len = off.off.walk.map_or(0, |walk| walk.len);
@@ -199,7 +200,7 @@ impl Virtuals {
         hasher.finish()
     }
 
-    /// Takes in those that have begun since the last tick: their ids tell.
+    /// Adds the threads that have begun since the last tick. Their ids are consecutive.
     fn take_in_new(&mut self, at: &Looking<'_>, certain: &[Place]) {
         let next = match at.known.next_id {
             0 => Ok(0),
@@ -207,7 +208,7 @@ impl Virtuals {
         };
         let next = next.unwrap_or(0);
         let before = std::mem::replace(&mut self.next_id, next);
-        // Of those that are there at the first tick the last ones are taken for new.
+        // In the first tick, the threads with the last ids count as new.
         if next == 0 || !self.is_apart {
             return;
         }
@@ -218,7 +219,7 @@ impl Virtuals {
         }
     }
 
-    /// Takes in those that have run, if they can be found by their ids.
+    /// Adds the threads that have run, if they can be found by their ids.
     fn take_in(&mut self, at: &Looking<'_>, certain: &[Place]) {
         if !self.is_apart {
             return;
@@ -231,7 +232,7 @@ impl Virtuals {
         }
     }
 
-    /// Looks at so many buckets of these sets.
+    /// Reads `count` random buckets of these sets.
     fn look_in(
         &mut self,
         at: &Looking<'_>,
@@ -269,8 +270,7 @@ impl Virtuals {
         }
     }
 
-    /// Looks at a thread that stands for so many, and at some of those that it has forked, and so
-    /// on.
+    /// Samples a thread, then some of the threads that it has forked, and so on.
     fn visit(&mut self, at: &Looking<'_>, first: Met, random: &mut Random, found: &mut Found) {
         let mut next = Some(first);
         while let Some(met) = next {
@@ -284,14 +284,14 @@ impl Virtuals {
                     }
                     self.follow(at, (thread, each), random, found);
                 }
-                // A platform thread: those are asked for their scopes by themselves.
+                // A platform thread. Its scopes are read in `Places::find`.
                 Ok(false) => {}
                 Err(fault) => self.keep(Err(fault), each, at, found),
             }
             next = self.waiting.pop();
             self.forked.visits += usize::from(next.is_some());
             if self.forked.visits > FORKED_MAX {
-                // Never in earnest: what leads here is no tree.
+                // Impossible in a consistent heap, where forked threads form a tree.
                 found.failed += self.waiting.len() + 1;
                 self.waiting.clear();
                 break;
@@ -299,19 +299,19 @@ impl Virtuals {
         }
     }
 
-    /// Whether a thread is one of those with a sign of life that are looked at by themselves.
+    /// Whether a thread is in the separate stratum of lively threads.
     fn is_looked_at_apart(&self, looker: &Looker<'_>, met: &Met) -> bool {
         if !self.is_apart || !met.is_certain {
             return false;
         }
         let objects = &looker.vm.layout.extra.objects;
         let id = objects::thread_id(&looker.live, objects, met.thread);
-        // One that has begun within this tick is for the next.
+        // A thread that has begun during this tick is sampled in the next one.
         let is_later = |id| self.next_id != 0 && id >= self.next_id;
         id.is_ok_and(|id| self.lively.contains(id) || is_later(id))
     }
 
-    /// Chooses some of the threads that a thread has forked.
+    /// Selects some of the threads that a thread has forked.
     fn follow(
         &mut self,
         at: &Looking<'_>,
@@ -328,7 +328,7 @@ impl Virtuals {
                 return;
             };
             let len = u64::from(buckets.len());
-            // How many depends on what was seen before, never on what is in there.
+            // The number must not depend on the content of the buckets, else estimates are biased.
             let count = len.min(forked.room.max(FORKED_MIN) as u64);
             forked.room = forked.room.saturating_sub(count as usize);
             forked.buckets += count as usize;
@@ -348,18 +348,18 @@ impl Virtuals {
         found.failed += failed + usize::from(read.is_err());
     }
 
-    /// Keeps what was seen of a thread that stands for `each`.
+    /// Reports the sample of a thread with weight `each`.
     fn keep(&mut self, seen: Seen<Claim>, each: f64, at: &Looking<'_>, found: &mut Found) {
         let buffers = (&*self.frames, &mut *self.owner_frames);
         (at.at.tell)(at.looks, seen, each, buffers, found);
     }
 }
 
-/// What looks at those with a sign of life have come to.
+/// The result of sampling lively threads.
 #[derive(Debug, Default)]
 struct Apart {
     looked: usize,
-    /// Those that are not there any more.
+    /// Ids of threads that have ended.
     gone: Vec<u64>,
 }
 
@@ -399,10 +399,10 @@ fn buckets_of(places: &[Place]) -> u64 {
         .sum()
 }
 
-/// How many of `count` looks small and large sets get, of which there are so many buckets.
+/// The division of `count` reads between small and large sets, which have these numbers of buckets.
 fn shares(count: u64, [small, large]: [u64; 2]) -> [u64; 2] {
     let half = (count / 2).max(1).min(small);
-    // What one cannot use is the other's.
+    // Reads that one group cannot use go to the other.
     let of_small = half.max(count.saturating_sub(large)).min(small);
     [of_small, count.saturating_sub(of_small).min(large)]
 }
@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_and_large_sets_share_all_looks() {
+    fn small_and_large_sets_share_all_reads() {
         assert_eq!(shares(10, [16, 500]), [5, 5]);
         assert_eq!(shares(100, [16, 500]), [16, 84]);
         assert_eq!(shares(100, [500, 16]), [84, 16]);

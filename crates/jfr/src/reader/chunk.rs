@@ -152,11 +152,11 @@ fn tell_end(info: &ChunkInfo, survey: &Survey<'_>, base: usize, out: &mut Record
         // The bytes after its last whole event are reported with those that belong to no chunk.
         Some(error) => {
             let error = error.clone().moved(base);
-            format!("the chunk at offset {at} is not whole: {error}")
+            format!("the chunk at offset {at} is incomplete: {error}")
         }
         None if !info.complete && info.absent > 0 => {
             let absent = info.absent;
-            format!("the chunk at offset {at} is not whole: {absent} bytes of it are not there")
+            format!("the chunk at offset {at} is incomplete: {absent} bytes are missing")
         }
         None if !info.complete => format!("the chunk at offset {at} was never finished"),
         None => return,

@@ -43,7 +43,7 @@ macro_rules! table { ($into:ident) => { $into! {
     Failures = 112 "dwell.Failures" PROFILER, "Failed Walks" {
         /// Why the walk ended early
         cause: &'a str = Text "cause" "Cause";
-        /// How many walks ended so
+        /// Number of walks that ended early for this reason
         samples: u64 = Count "samples" "Samples";
         /// The time that they stand for
         weight_ns: u64 = Nanos "weight" "Weight";
@@ -85,133 +85,133 @@ macro_rules! table { ($into:ident) => { $into! {
         /// Memory that the profiler holds
         memory_bytes: u64 = Bytes "memory" "Memory";
     }
-    /// How many threads the wall-clock sampler looked at, and how many there were
+    /// One tick of the wall-clock sampler: the threads that it sampled, and the live ones
     WallTick = 117 "dwell.WallTick" PROFILER, "Wall-Clock Tick" {
         /// The time that the tick stands for
         span_ns: u64 = Nanos "span" "Span";
-        /// Ticks of the interval in it: more than one if some were missed
+        /// Intervals in that time; more than 1 if ticks were missed
         ticks_passed: u64 = Count "ticks" "Ticks";
-        /// Threads that lived
+        /// Live threads
         live: u64 = Count "live" "Live Threads";
-        /// Live threads that could be chosen
+        /// Live threads that could be selected
         eligible: u64 = Count "eligible" "Eligible Threads";
-        /// Threads that were chosen
+        /// Selected threads
         sampled: u64 = Count "sampled" "Sampled Threads";
-        /// Chosen threads without a result
+        /// Selected threads without a result
         failed: u64 = Count "failed" "Failed";
         /// CPU time of sampling
         cpu_ns: u64 = Nanos "cpu" "CPU Time";
-        /// Virtual threads without a carrier, estimated from those that were chosen
+        /// Virtual threads without a carrier, estimated from the selected ones
         unmounted: u64 = Count "unmounted" "Unmounted Virtual Threads";
-        /// Virtual threads without a carrier that were chosen
+        /// Selected virtual threads without a carrier
         unmounted_sampled: u64 = Count "unmountedSampled" "Sampled Unmounted Virtual Threads";
-        /// Chosen virtual threads without a result
+        /// Selected virtual threads without a result
         unmounted_failed: u64 = Count "unmountedFailed" "Failed Unmounted Virtual Threads";
-        /// Chosen threads that have not run since their last look
+        /// Selected threads that have not run since their last sample
         followed: u64 = Count "followed" "Followed Threads";
-        /// Chosen threads for which the kernel's page showed whether they have run
+        /// Selected threads for which the kernel's page showed whether they have run
         by_page: u64 = Count "byPage" "Threads Known by Page";
-        /// Chosen threads that have run and were placed by their fingerprints
+        /// Selected threads that have run and were placed by their fingerprints
         by_fingerprint: u64 = Count "byFingerprint" "Threads Known by Fingerprint";
     }
-    /// Wall time of a cause since the recording began, by looks at threads that did not run
+    /// Wall time of a cause since the recording began, by samples of threads that did not run
     WallSum = 106 "dwell.WallSum" PROFILER, "Wall Time by Cause" {
-        /// What the threads waited for
+        /// The cause of the waits
         cause: &'a str = Text "cause" "Cause";
-        /// What the looks stand for
+        /// Wall time that the samples stand for
         weight_ns: u64 = Nanos "weight" "Weight";
-        /// How far chance may have put that off: one standard error
+        /// One standard error of the weight, from random selection
         error_ns: u64 = Nanos "standardError" "Standard Error";
-        /// How many looks there were
-        looks: u64 = Count "looks" "Looks";
+        /// Number of samples
+        looks: u64 = Count "looks" "Samples";
     }
-    /// The allocations since the recording began, by the samples
+    /// Allocations since the recording began, estimated from samples
     Allocations = 103 "dwell.Allocations" PROFILER, "Allocations" {
-        /// The bytes between two samples, in the mean
+        /// Mean number of bytes between two samples
         interval_bytes: u64 = Bytes "interval" "Interval";
         /// Samples
         samples: u64 = Count "samples" "Samples";
-        /// The bytes that they stand for
+        /// The bytes that the samples stand for
         weight_bytes: u64 = Bytes "weight" "Weight";
         /// Samples that were taken but not kept
         lost: u64 = Count "lostSamples" "Lost Samples";
-        /// The bytes that these stood for
+        /// The bytes that the lost samples stood for
         lost_bytes: u64 = Bytes "lostWeight" "Lost Weight";
-        /// For how long they were sampled: less than the recording, if that was switched
+        /// Time with allocation samples on: less than the recording if that was switched
         sampled_ns: u64 = Nanos "sampledTime" "Sampled Time";
-        /// Samples that are wanted in a second, if the interval adapts; 0: it does not
+        /// Wanted samples per second, if the interval adapts; 0 if it is fixed
         rate: u64 = Count "rate" "Rate";
-        /// The interval that was asked for: less than the other one where it has grown
+        /// The requested interval; less than the present one if that has grown
         asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
     /// One check of the sampled objects: which are still alive
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
-        /// Its number, which its objects carry; the last one is of the recording's end
+        /// Its number, which its objects refer to; the last one is at the end of the recording
         snapshot: u64 = Count "snapshot" "Snapshot";
-        /// The bytes between two samples, in the mean
+        /// Mean number of bytes between two samples
         interval_bytes: u64 = Bytes "interval" "Interval";
-        /// Objects that are still there
+        /// Objects that are still alive
         objects: u64 = Count "objects" "Objects";
-        /// Of so many that were sampled one was followed; weights have it in them
+        /// One in this number of sampled objects was followed; weights include this factor
         one_of: u64 = Count "oneOf" "One Of";
         /// Objects that were sampled
         samples: u64 = Count "samples" "Samples";
-        /// Objects among them that were not followed for want of room
+        /// Sampled objects that were not followed because of lack of room
         lost: u64 = Count "lostSamples" "Lost Samples";
-        /// For how long objects had been followed by then
+        /// Time for which objects have been followed
         followed_ns: u64 = Nanos "followedTime" "Followed Time";
     }
-    /// Waits for monitors since the recording began, and what those that were chosen say of them
+    /// Waits for monitors since the recording began: all of them, and the sampled ones
     MonitorWaits = 97 "dwell.MonitorWaits" PROFILER, "Waits for Monitors" {
-        /// Waits are chosen by how long they last, from this on all
+        /// Longer waits are more likely to be sampled; from this duration on, all are
         interval_ns: u64 = Nanos "interval" "Interval";
         /// All waits
         waits: u64 = Count "waits" "Waits";
-        /// How long all of them lasted
+        /// Total duration of all waits
         blocked_ns: u64 = Nanos "blocked" "Blocked Time";
-        /// Waits that were chosen
+        /// Sampled waits
         samples: u64 = Count "samples" "Samples";
-        /// The time in waits that these stand for
+        /// The time in waits that the sampled ones stand for
         weight_ns: u64 = Nanos "weight" "Weight";
-        /// Waits that were chosen but not kept
+        /// Sampled waits that were not kept
         lost: u64 = Count "lostSamples" "Lost Samples";
-        /// The time that these stood for
+        /// The time that the lost waits stood for
         lost_ns: u64 = Nanos "lostWeight" "Lost Weight";
-        /// Waits of which it could not be noted when they began: they are in no other number
-        untold: u64 = Count "untold" "Untold Waits";
-        /// The time with recording of waits on: less than the recording if that was switched
-        told_ns: u64 = Nanos "toldTime" "Told Time";
-        /// The interval that was asked for: less than the other one where it has grown
+        /// Waits with an unknown begin; no other number includes them
+        untold: u64 = Count "untold" "Waits With Unknown Begin";
+        /// Time with recording of waits on: less than the recording if that was switched
+        told_ns: u64 = Nanos "toldTime" "Recorded Time";
+        /// The requested interval; less than the present one if that has grown
         asked_ns: u64 = Nanos "askedInterval" "Asked Interval";
     }
-    /// Where a monitor's owner was when a wait for it began, for waits drawn by chance
+    /// The stack of a monitor's owner when a wait for it began, for randomly sampled waits
     MonitorOwner = 89 "dwell.MonitorOwner" PROFILER, "Owner of a Monitor" {
         /// The owner
         owner: ThreadId = Thread "eventThread" "Owner";
-        /// Where it was; none if that is not known
+        /// The owner's stack; none if unknown
         stack: StackId = Stack "stackTrace" "Stack Trace";
         /// The class of the monitor's object
         class: &'a str = Text "monitorClass" "Monitor Class";
         /// The thread that waited
         waiter: ThreadId = Thread "waiter" "Waiter";
-        /// Where
+        /// Its stack
         waiter_stack: StackId = Stack "waiterStackTrace" "Waiter's Stack Trace";
-        /// Where the runtime keeps the monitor
+        /// Address of the monitor in the runtime
         address: u64 = Count "address" "Monitor Address";
-        /// How long that wait lasted
+        /// Duration of the wait
         duration_ns: u64 = Nanos "waited" "Waited";
         /// The time in waits that it stands for
         weight_ns: u64 = Nanos "weight" "Weight";
-        /// Why the stack is not known or not whole
+        /// Why the stack is unknown or incomplete
         failure: &'a str = Text "failure" "Failure";
     }
-    /// A time in which nothing could be recorded
+    /// A time without recording
     Gap = 114 "dwell.Gap" PROFILER, "Gap",
-        duration_ticks "How long it lasted"
+        duration_ticks "Duration"
     {
         /// Why nothing was recorded
         cause: &'a str = Text "cause" "Cause";
-        /// Samples that fell into it
+        /// Samples lost in that time
         lost_samples: u64 = Count "lostSamples" "Lost Samples";
         /// The time that the lost samples stood for
         lost_weight_ns: u64 = Nanos "lostWeight" "Lost Weight";
@@ -227,10 +227,10 @@ macro_rules! table { ($into:ident) => { $into! {
     HandlerTime = 116 "dwell.HandlerTime" PROFILER, "Handler Time" {
         /// Upper limit of the handling times; they were at most an eighth less
         up_to_ns: u64 = Nanos "upTo" "Up To";
-        /// How many
+        /// Number of signals
         handlers: u64 = Count "handlers" "Handled Signals";
     }
-    /// The endpoint of a request: that of all samples of this local root that name none
+    /// The endpoint of a request, for samples of its local root without an endpoint
     Endpoint = 118 "dwell.Endpoint" PROFILER, "Endpoint" {
         /// First span of the request in this process
         local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
@@ -239,20 +239,20 @@ macro_rules! table { ($into:ident) => { $into! {
     }
     /// A request that has ended
     Request = 119 "dwell.Request" PROFILER, "Request",
-        duration_ticks "How long it took"
+        duration_ticks "Duration"
     {
         /// Its trace
         trace_id: &'a str = Text "traceId" "Trace Id";
         /// Its first span in this process
         local_root_span_id: &'a str = Text "localRootSpanId" "Local Root Span Id";
-        /// Its endpoint, if that was known when it ended
+        /// Its endpoint, if known at its end
         endpoint: &'a str = Text "endpoint" "Endpoint";
-        /// Requests that it stands for: of many, some are kept
+        /// Number of requests that it stands for; of many, some are kept
         count: u64 = Count "count" "Requests";
     }
-    /// A span inside of a request, which has ended; of many, the longest are kept
+    /// A span of a request, after its end; of many, the longest are kept
     Span = 105 "dwell.Span" PROFILER, "Span",
-        duration_ticks "How long it took"
+        duration_ticks "Duration"
     {
         /// Its trace
         trace_id: &'a str = Text "traceId" "Trace Id";
@@ -263,7 +263,7 @@ macro_rules! table { ($into:ident) => { $into! {
     }
     /// A pause of all threads for the garbage collector
     GcPause = 124 "dwell.GcPause" | "jdk.GCPhasePause" JVM, "Garbage Collection Pause",
-        duration_ticks "How long the collector had all threads stand still"
+        duration_ticks "Duration of the pause"
     {
     }
     told {
@@ -278,30 +278,30 @@ macro_rules! table { ($into:ident) => { $into! {
     }
     /// A stop of all threads by the JVM
     Safepoint = 127 "dwell.Safepoint" JVM, "Safepoint",
-        duration_ticks "From when it was asked for until the threads went on"
+        duration_ticks "From the request until the threads continued"
     {
-        /// Its number; of several the last one's
+        /// Its number; for several, the number of the last one
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
         /// The operation of the JVM; empty if unknown
         operation: &'a str = Text "operation" "Operation";
-        /// Until all threads had stopped
+        /// Time until all threads had stopped
         reaching_ns: u64 = Nanos "timeToSafepoint" "Time To Safepoint";
-        /// From then on
+        /// Time from then until the threads continued
         operation_ns: u64 = Nanos "operationTime" "Operation Time";
-        /// Java threads that there were
+        /// Number of Java threads
         threads: u64 = Count "threads" "Threads";
-        /// Threads among them that ran when the safepoint was requested
+        /// Java threads that ran when the safepoint was requested
         running: u64 = Count "running" "Running Threads";
-        /// Threads that were seen to be late
+        /// Number of late threads observed
         late: u64 = Count "late" "Late Threads";
-        /// Safepoints that the event stands for; of more than one, times are sums
+        /// Safepoints in the event; for more than one, times are sums
         count: u64 = Count "count" "Safepoints";
-        /// Where that was read
+        /// Source of the data
         source: &'a str = Text "source" "Source";
     }
     /// A thread that others waited for at a safepoint
     SafepointLate = 109 "dwell.SafepointLate" JVM, "Late For Safepoint",
-        duration_ticks "From when the safepoint was asked for until the thread stopped"
+        duration_ticks "From the request of the safepoint until the thread stopped"
     {
         /// The safepoint
         safepoint_id: u64 = Long "safepointId" "Safepoint Id";
@@ -309,63 +309,63 @@ macro_rules! table { ($into:ident) => { $into! {
         operation: &'a str = Text "operation" "Operation";
         /// The thread
         thread: ThreadId = Thread "eventThread" "Thread";
-        /// Where it was
+        /// Its stack
         stack: StackId = Stack "stackTrace" "Stack Trace";
         /// Its state: java, vm, runnable (it had no processor), page-fault
         state: &'a str = Text "state" "State";
-        /// Its part of the time to the safepoint, which those that are late share at each moment
+        /// Its share of the time to the safepoint; threads late at the same moment share it
         held_ns: u64 = Nanos "held" "Held Others";
         /// Whether it was the last one
         is_last: u64 = Count "last" "Was Last";
     }
-    /// The limit of the control group, and how often it held the process back since then
+    /// CPU limit of the control group, and throttling since the last event
     CpuLimit = 125 "dwell.CpuLimit" OS, "CPU Limit" {
-        /// Processors' time that it may use in a second; 0: as much as there is
+        /// CPU time allowed per second; 0 if unlimited
         quota_ns: u64 = Nanos "quota" "Quota Per Second";
         /// Processors that the process may run on
         processors: u64 = Count "processors" "Processors";
         /// Periods of the control group
         periods: u64 = Count "periods" "Periods";
-        /// Periods among them in which the quota was used up
+        /// Periods in which the quota was used up
         throttled: u64 = Count "throttled" "Throttled Periods";
-        /// How long threads were held back, all together
+        /// Total time that threads were throttled
         throttled_ns: u64 = Nanos "throttledTime" "Throttled Time";
     }
-    /// Processor time that all processes used on the processors of this one
+    /// CPU time of all processes on the processors that this process may use
     Machine = 107 "dwell.Machine" OS, "Machine Load",
-        duration_ticks "Of which time"
+        duration_ticks "Length of the period"
     {
-        /// How many processors
+        /// Number of processors
         processors: u64 = Count "processors" "Processors";
-        /// How long they worked, all together, for any process
+        /// Total time that they were busy, for any process
         busy_ns: u64 = Nanos "busy" "Busy Time";
-        /// Of that, CPU time of this process
+        /// CPU time of this process
         own_ns: u64 = Nanos "own" "Own CPU Time";
-        /// How long they had nothing to do
+        /// Total time that they were idle
         idle_ns: u64 = Nanos "idle" "Idle Time";
-        /// How long the hypervisor had them
+        /// Time that the hypervisor took
         stolen_ns: u64 = Nanos "stolen" "Stolen Time";
     }
     /// CPU and waiting time of a sampled thread since its last event
     ThreadTime = 126 "dwell.ThreadTime" OS, "Thread CPU Time",
-        duration_ticks "Of which time"
+        duration_ticks "Length of the period"
     {
         /// The thread
         thread: ThreadId = Thread "sampledThread" "Thread";
         /// Time on a processor
         cpu_ns: u64 = Nanos "cpu" "CPU Time";
-        /// Time it was ready and waited for a processor
+        /// Time that it was ready and waited for a processor
         waited_ns: u64 = Nanos "waited" "Run-Queue Time";
-        /// How often it got a processor
+        /// Number of times that it got a processor
         turns: u64 = Count "turns" "Turns";
     }
     /// The work of the JVM's compilers since the last event, by the JVM's own counters
     Compilers = 108 "dwell.Compilers" JVM, "Compilers",
-        duration_ticks "Of which time"
+        duration_ticks "Length of the period"
     {
-        /// How many methods and loops were compiled
+        /// Number of compiled methods and loops
         compilations: u64 = Count "compilations" "Compilations";
-        /// How long that took, of all compilers together
+        /// Total time of all compilers
         compiling_ns: u64 = Nanos "compilationTime" "Compilation Time";
         /// Compilations that were given up
         bailouts: u64 = Count "bailouts" "Given Up";
@@ -419,7 +419,7 @@ macro_rules! table { ($into:ident) => { $into! {
     others {
         /// A class that was loaded
         ClassLoad = "jdk.ClassLoad",
-            duration_ns "From when it was looked for until it was there, superclasses included"
+            duration_ns "From the request of the class until it was loaded, superclasses included"
         {
             /// Its name
             class: Text "loadedClass" "Class";

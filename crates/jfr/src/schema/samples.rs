@@ -12,7 +12,7 @@ pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
     name: "jdk.ExecutionSample",
     kind: TypeKind::Event(&["Java Virtual Machine", "Profiling"]),
     label: "Execution Sample",
-    description: "Snapshot of a thread's state: dwell.SampleDetail says what it stands for",
+    description: "Snapshot of a thread's state: dwell.SampleDetail has its weight",
     fields: &[
         START_TIME,
         sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
@@ -25,17 +25,17 @@ pub(crate) static EXECUTION_SAMPLE: TypeDef = TypeDef {
     ],
 };
 
-/// Looks at a thread that did not run, and why.
+/// Equal samples of a thread that did not run, with the cause of its wait.
 pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
     id: id::WALL_SAMPLE,
     name: "dwell.WallSample",
     kind: TypeKind::Event(&["Profiler"]),
     label: "Wall-Clock Sample",
-    description: "Looks at a thread that did not run and always saw the same: where it was, why, \
+    description: "Equal samples of a thread that did not run: its stack, the cause of its wait, \
                   and the wall-clock time that they stand for",
     fields: &[
         START_TIME,
-        sample_field("duration", Content::TickSpan, "Until The Last Look"),
+        sample_field("duration", Content::TickSpan, "Until The Last Sample"),
         sample_field("sampledThread", Content::Pooled(id::THREAD), "Thread"),
         sample_field(
             "stackTrace",
@@ -45,8 +45,8 @@ pub(crate) static WALL_SAMPLE: TypeDef = TypeDef {
         sample_field("cause", Content::Text, "Cause"),
         sample_field("detail", Content::Text, "Detail"),
         sample_field("weight", Content::Nanos, "Weight"),
-        sample_field("count", Content::Count, "Looks"),
-        sample_field("choices", Content::Count, "As Certain As So Many Looks"),
+        sample_field("count", Content::Count, "Samples"),
+        sample_field("choices", Content::Count, "Effective Sample Size"),
         sample_field("owner", Content::Pooled(id::THREAD), "Owner"),
         sample_field(
             "ownerStackTrace",
@@ -64,7 +64,7 @@ pub(crate) static ALLOCATION_SAMPLE: TypeDef = TypeDef {
     name: "jdk.ObjectAllocationSample",
     kind: TypeKind::Event(&["Java Application"]),
     label: "Object Allocation Sample",
-    description: "An object that was allocated, and the bytes that it stands for",
+    description: "An allocated object, and the bytes that it stands for",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),
@@ -95,7 +95,7 @@ pub(crate) static LIVE_OBJECT: TypeDef = TypeDef {
             "Stack Trace",
         ),
         sample_field("objectClass", Content::Pooled(id::CLASS), "Object Class"),
-        sample_field("weight", Content::Bytes, "Bytes That It Stands For"),
+        sample_field("weight", Content::Bytes, "Weight"),
         sample_field("objectSize", Content::Bytes, "Object Size"),
         sample_field("failure", Content::Text, "Failure"),
         sample_field("age", Content::Nanos, "Age"),
@@ -115,7 +115,7 @@ pub(crate) static MONITOR_ENTER: TypeDef = TypeDef {
     name: "jdk.JavaMonitorEnter",
     kind: TypeKind::Event(&["Java Application"]),
     label: "Java Monitor Blocked",
-    description: "A wait for a monitor that another thread had, and the time in waits that it \
+    description: "A wait for a monitor that another thread held, and the time in waits that it \
                   stands for",
     fields: &[
         START_TIME,
@@ -162,7 +162,7 @@ pub(crate) static COMMON_LIVE_OBJECT: TypeDef = TypeDef {
     name: "profiler.LiveObject",
     kind: TypeKind::Event(&["Java Virtual Machine", "Memory"]),
     label: "Live Object",
-    description: "An object that is still there, and the bytes that it stands for",
+    description: "An object that is still alive, and the bytes that it stands for",
     fields: &[
         START_TIME,
         sample_field("eventThread", Content::Pooled(id::THREAD), "Event Thread"),

@@ -89,7 +89,7 @@ fn status_omits_absent_parts() {
             ("events", "cpu=10s"),
             ("engine", "per-thread CPU timers"),
             ("walk", "walked from snapshots"),
-            ("engine_reason", "timers were asked for"),
+            ("engine_reason", "timers were requested"),
             ("interval_ns", "10000000000"),
             ("file", &file),
             ("trouble", ""),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_requests_the_longest_stay_and_the_others_are_thinned() {
+    fn too_many_requests_keep_the_longest_and_thin_the_others() {
         let requests: Vec<_> = (1..=1000)
             .map(|number| Request {
                 endpoint: Some((number % 3) as u32),

@@ -106,7 +106,7 @@ impl Report<'_> {
             duration(chosen.standard_error().round() as u64),
         ));
         self.raw(&format!(
-            "  waits of at least {} are all recorded, shorter ones by chance",
+            "  all waits of at least {} are recorded, shorter ones at random",
             duration(sums.interval_ns)
         ));
         if sums.has_grown() {

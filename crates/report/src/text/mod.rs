@@ -653,7 +653,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn fits_and_is_inert_whatever_the_names(name in "[\\x00-\\u{ffff}]{0,300}") {
+        fn text_of_any_names_fits_and_is_inert(name in "[\\x00-\\u{ffff}]{0,300}") {
             let mut builder = full();
             let thread = builder.thread(&name, i64::MAX, 1, false);
             let method = builder.method(&name, &name, &name);

@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn null_stays_null_whatever_its_colour() {
+    fn null_of_any_colour_stays_null() {
         // The object at the very beginning of the heap was moved.
         let mut mem = memory(0, [&[], &[]]);
         mem.change(YOUNG_TABLE, 0x45_0000);

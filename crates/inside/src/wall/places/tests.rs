@@ -1,4 +1,4 @@
-//! Which sets of virtual threads are found, and for how many each stands: in a heap made up.
+//! The sets of virtual threads found in a synthetic heap, and the number that each represents.
 
 use super::*;
 use crate::hotspot::made_up::source;
@@ -8,11 +8,11 @@ use dwell_recorder::looks::threads::Threads;
 use dwell_walker::hotspot::flocks::FlockFields;
 use dwell_walker::hotspot::layout::ABSENT;
 
-/// Where a `JavaThread` has its object.
+/// Offset of the thread's object in a `JavaThread`.
 const OBJECT_AT: u64 = 8;
 const CONTAINER: &str = "jdk/internal/misc/ThreadFlock$ThreadContainerImpl";
 
-/// A set with these elements, each in a bucket of its own.
+/// A set with these elements, one per bucket.
 fn set(buckets: usize, elements: &[u64]) -> u64 {
     let node = |key: &u64| object(1, &[7, *key, 0]).at();
     let mut table = vec![buckets as u64];
@@ -27,7 +27,7 @@ fn weak(container: u64) -> u64 {
     object(1, &[container]).at()
 }
 
-/// A JVM, what is known of its virtual threads, and what is met of platform threads.
+/// A JVM with its known virtual threads and its platform threads.
 struct World {
     vm: Vm,
     known: VirtualThreads,
@@ -55,18 +55,18 @@ fn world() -> World {
 }
 
 impl World {
-    /// An executor whose threads are in a set with so many buckets.
+    /// An executor whose set of threads has this number of buckets.
     fn executor(&self, buckets: usize) -> u64 {
         object(self.executor, &[set(buckets, &[])]).at()
     }
 
-    /// The JDK's registry has these weak references.
+    /// Fills the JDK's registry with these weak references.
     fn register(&mut self, references: &[u64]) {
         let buckets = references.len().next_power_of_two();
         self.known.containers = handle(set(buckets, references));
     }
 
-    /// What is found, as the length of each set and for how many it stands.
+    /// The sets found: the number of buckets of each, and its factor.
     fn found(&mut self, chosen: &[u64], factor: f64) -> Result<Vec<(u32, f64)>, Fault> {
         let looker = Looker {
             live: live(),
@@ -90,9 +90,9 @@ impl World {
         Ok(pairs.collect())
     }
 
-    /// A platform thread that has opened scopes with these sets, the innermost first.
+    /// A platform thread with open scopes that have these sets, the innermost first.
     fn thread(&mut self, scopes: &[u64]) -> u64 {
-        // Fields of threads and scopes: the scope before, the flock, its set.
+        // Fields of threads and scopes: the previous scope, the flock, and its set.
         let [head, flock, ..] = made_up::FIELDS;
         self.known.flocks = FlockFields {
             head,
@@ -113,7 +113,7 @@ impl World {
 }
 
 #[test]
-fn threads_that_were_started_directly_are_in_a_set_of_their_own() {
+fn directly_started_threads_have_their_own_set() {
     let mut world = world();
     assert_eq!(world.found(&[], 1.0), Ok(vec![(64, 1.0)]));
     world.known.started = handle(NOWHERE);
@@ -121,7 +121,7 @@ fn threads_that_were_started_directly_are_in_a_set_of_their_own() {
 }
 
 #[test]
-fn executors_are_found_by_the_registry_of_the_jdk() {
+fn executors_are_found_in_the_jdks_registry() {
     let mut world = world();
     let shared = object(world.shared, &[0, set(16, &[])]).at();
     let without_set = object(world.executor, &[0]).at();
@@ -145,7 +145,7 @@ fn executors_are_found_by_the_registry_of_the_jdk() {
 }
 
 #[test]
-fn of_many_executors_some_stand_for_all() {
+fn selected_executors_represent_all() {
     for (count, looked) in [(SETS_MAX, SETS_MAX), (2 * SETS_MAX, SETS_MAX)] {
         let mut world = world();
         let executor = world.executor(8);
@@ -158,9 +158,9 @@ fn of_many_executors_some_stand_for_all() {
     }
 }
 
-/// What stands for all does so by buckets and by sets: all containers are counted.
+/// The factors of selected buckets and sets multiply. Their sum is the number of containers.
 #[test]
-fn of_a_large_registry_some_buckets_stand_for_all() {
+fn selected_buckets_of_a_large_registry_represent_all() {
     let mut world = world();
     let executor = world.executor(8);
     let count = 4 * CONTAINER_BUCKETS_MAX;
@@ -172,7 +172,7 @@ fn of_a_large_registry_some_buckets_stand_for_all() {
 }
 
 #[test]
-fn scopes_are_asked_for_of_those_who_had_some_and_of_others_by_chance() {
+fn owner_of_scopes_is_checked_again_in_each_tick() {
     let mut world = world();
     let owner = world.thread(&[set(4, &[]), set(2, &[])]);
     let idle = world.thread(&[]);
@@ -180,21 +180,21 @@ fn scopes_are_asked_for_of_those_who_had_some_and_of_others_by_chance() {
         |world: &mut World, chosen: &[u64]| world.found(chosen, 10.0).unwrap()[1..].to_vec();
     assert_eq!(found(&mut world, &[idle]), []);
     assert_eq!(found(&mut world, &[idle, owner]), [(4, 10.0), (2, 10.0)]);
-    // It is asked again for sure, so it stands for itself, whether it is chosen or not.
+    // It is always checked again, so it represents only itself, selected or not.
     assert_eq!(found(&mut world, &[owner]), [(4, 1.0), (2, 1.0)]);
     assert_eq!(found(&mut world, &[idle]), [(4, 1.0), (2, 1.0)]);
-    // It has ended.
+    // It has exited.
     world.threads.forget(owner, 0, 1);
     assert_eq!(found(&mut world, &[]), []);
     assert_eq!(
         found(&mut world, &[owner]),
         [(4, 10.0), (2, 10.0)],
-        "as any other"
+        "like any other thread"
     );
 }
 
 #[test]
-fn who_had_scopes_is_remembered_up_to_a_number() {
+fn owners_of_scopes_are_kept_up_to_a_limit() {
     let mut world = world();
     let sets = [set(4, &[])];
     let owners: Vec<u64> = (0..=OWNERS_MAX).map(|_| world.thread(&sets)).collect();
@@ -203,7 +203,7 @@ fn who_had_scopes_is_remembered_up_to_a_number() {
 }
 
 #[test]
-fn a_scope_s_container_counts_where_the_registry_has_it() {
+fn scope_container_in_the_registry_counts() {
     let mut world = world();
     world.thread(&[]);
     let flock = object(1, &[set(128, &[])]).at();
@@ -215,7 +215,7 @@ fn a_scope_s_container_counts_where_the_registry_has_it() {
 }
 
 #[test]
-fn a_virtual_thread_is_told_by_its_class() {
+fn virtual_thread_is_identified_by_its_class() {
     let world = world();
     let looker = Looker {
         live: live(),
@@ -235,7 +235,7 @@ fn a_virtual_thread_is_told_by_its_class() {
     assert_eq!(
         is_one(class("java/lang/VirtualThread")),
         Ok(false),
-        "there is one"
+        "only one class is accepted"
     );
     assert_eq!(is_one(virtual_thread), Ok(true));
     assert!(places.is_virtual(&looker, NOWHERE).is_err());

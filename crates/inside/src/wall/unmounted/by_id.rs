@@ -1,8 +1,8 @@
-//! A virtual thread without a carrier that has what another one waits for: found by its id, and
-//! walked in the heap, by the thread that is about to wait.
+//! An unmounted virtual thread that owns a monitor. The thread that is about to wait for the
+//! monitor finds it by its id, and walks its frames in the heap.
 //!
-//! It may be mounted, and the collector may move it, while it is read. It is told only if it is in
-//! the same place and the same state afterwards: so it has not run, and has had the monitor at that
+//! During the walk, it may be mounted and the collector may move it. It is reported only if its
+//! address and state are the same afterwards. Then it has not run, and it owned the monitor at that
 //! moment.
 
 use crate::jvm::virtual_threads::VirtualThreads;
@@ -14,14 +14,14 @@ use dwell_recorder::asked::Why;
 use dwell_signal::WalkTarget;
 use dwell_walker::{Failure, Frame, Frames, Outcome, Walk};
 
-/// As many as a slot of the smallest class has room for.
+/// Number of frames in a slot of the smallest class.
 const FRAMES_MAX: usize = 1000;
 
-/// Walks the virtual thread with this id into `target`, if it has no carrier and `has` what is
-/// asked for meanwhile.
+/// Walks the virtual thread with this id into `target`, if it has no carrier and `has` confirms
+/// during the walk that it is the owner.
 ///
 /// # Errors
-/// Why there is nothing to tell.
+/// The reason why there is no result.
 pub fn walk(
     looker: &Looker<'_>,
     known: &VirtualThreads,
@@ -39,12 +39,12 @@ pub fn walk(
     if let Some(name) = looker.vm.names.of(&looker.live, &looker.vm.layout, thread) {
         target.set_logical(id, &latin1(&name));
     }
-    // The same code as for looks: another way to put frames would be another walker.
+    // This is the walker of wall-clock samples. Writing to the slot directly would need another.
     let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
     let walk = vantage::walk_unmounted(&looker.live, chunk, looker.cache, &mut frames);
     let walk = walk.ok_or(Why::NoAnswer)?;
     target.keep(|slot| put(&frames, walk, slot));
-    // A walk that fails read what was just moved or run.
+    // A failed walk means that the collector moved the frames or the thread ran.
     let is_whole = matches!(
         walk.outcome,
         Outcome::Complete | Outcome::Failed(Failure::Truncated)
@@ -55,8 +55,8 @@ pub fn walk(
     }
 }
 
-/// Where the object of the thread is just now: sets and all are looked up anew each time, as a
-/// collector leaves the old ones behind, as they were.
+/// The present address of the thread's object. Each call searches the sets again, because a
+/// collector that moves objects leaves unchanged old copies behind.
 fn seek(looker: &Looker<'_>, known: &VirtualThreads, id: u64) -> Result<u64, Why> {
     let places = Places::default().lasting(looker, known);
     let places = places.map_err(|_| Why::NoThread)?;
@@ -67,7 +67,7 @@ fn seek(looker: &Looker<'_>, known: &VirtualThreads, id: u64) -> Result<u64, Why
     found.map_err(|_| Why::WentOn)?.ok_or(Why::NoThread)
 }
 
-/// Puts what was walked where there may be less room.
+/// Copies the walked frames to `to`, which may have less room.
 fn put(frames: &[Frame], walk: Walk, to: &mut (impl Frames + ?Sized)) -> Walk {
     let len = walk.len.min(to.room());
     for (index, frame) in frames.iter().take(len).enumerate() {
@@ -84,7 +84,7 @@ fn put(frames: &[Frame], walk: Walk, to: &mut (impl Frames + ?Sized)) -> Walk {
     }
 }
 
-/// A name as slots have it; none if it has other letters.
+/// A name in Latin-1, as slots store it; empty if it has other characters.
 fn latin1(name: &str) -> Vec<u8> {
     let letters = name.chars().map(|letter| u8::try_from(u32::from(letter)));
     letters.collect::<Result<_, _>>().unwrap_or_default()
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_there_is_less_room_the_innermost_frames_are_kept() {
+    fn put_keeps_the_innermost_frames_if_room_is_short() {
         let frames: Vec<Frame> = (0..5).map(|id| Frame { id, ..Frame::EMPTY }).collect();
         let walk = Walk {
             len: 4,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_byte_for_each_letter_or_none() {
+    fn latin1_has_a_byte_per_letter_or_is_empty() {
         assert_eq!(latin1("tomcat-handler-7"), b"tomcat-handler-7");
         assert_eq!(latin1("h\u{e9}"), [b'h', 0xe9]);
         assert_eq!(latin1("\u{4e16}"), b"");

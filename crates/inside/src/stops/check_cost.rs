@@ -3,36 +3,36 @@
 //! arithmetic.
 
 /// Pause after a check, in multiples of its cost: 0.1 % of one processor, ...
-const RESTS: u64 = 1000;
+const PAUSES: u64 = 1000;
 /// ... or 0.4 % if much time is lost.
-const RESTS_WORTH: u64 = 250;
-/// Weight of one check in the running mean: one in so many.
-const LOOKS: u64 = 16;
+const PAUSES_IF_LATE: u64 = 250;
+/// Number of checks that the running mean covers.
+const MEAN_OF: u64 = 16;
 
 /// Cost of checks.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Thrift {
+pub struct CheckCost {
     /// CPU time of the thread at its last check, in ns.
     last_ns: Option<u64>,
     /// Cost of a check in ns.
     cost_ns: u64,
 }
 
-impl Thrift {
+impl CheckCost {
     /// Adds a check of the thread, which has used `cpu_ns` so far.
-    pub fn looks(&mut self, cpu_ns: u64) {
+    pub fn add(&mut self, cpu_ns: u64) {
         if let Some(last_ns) = self.last_ns.replace(cpu_ns) {
             let cost_ns = cpu_ns.saturating_sub(last_ns);
-            let sum_ns = self.cost_ns.saturating_mul(LOOKS - 1);
-            self.cost_ns = sum_ns.saturating_add(cost_ns) / LOOKS;
+            let sum_ns = self.cost_ns.saturating_mul(MEAN_OF - 1);
+            self.cost_ns = sum_ns.saturating_add(cost_ns) / MEAN_OF;
         }
     }
 
     /// The shortest pause in ns. It is shorter while late threads cost much time.
     #[must_use]
-    pub fn rest_ns(&self, is_worth_it: bool) -> u64 {
-        let rests = if is_worth_it { RESTS_WORTH } else { RESTS };
-        self.cost_ns.saturating_mul(rests)
+    pub fn min_pause_ns(&self, loses_much: bool) -> u64 {
+        let pauses = if loses_much { PAUSES_IF_LATE } else { PAUSES };
+        self.cost_ns.saturating_mul(pauses)
     }
 }
 
@@ -42,12 +42,12 @@ mod tests {
 
     /// Share of a processor that a thread uses for checks: each costs `cost_ns`, and it pauses as
     /// long as it must, or as long as it wants to.
-    fn part(cost_ns: impl Fn(u64) -> u64, wanted_ns: u64, is_worth_it: bool) -> f64 {
-        let (mut thrift, mut cpu_ns, mut now_ns) = (Thrift::default(), 0, 0);
+    fn part(cost_ns: impl Fn(u64) -> u64, wanted_ns: u64, loses_much: bool) -> f64 {
+        let (mut cost, mut cpu_ns, mut now_ns) = (CheckCost::default(), 0, 0);
         for look in 0..100_000 {
-            thrift.looks(cpu_ns);
+            cost.add(cpu_ns);
             cpu_ns += cost_ns(look);
-            now_ns += cost_ns(look) + wanted_ns.max(thrift.rest_ns(is_worth_it));
+            now_ns += cost_ns(look) + wanted_ns.max(cost.min_pause_ns(loses_much));
         }
         cpu_ns as f64 / now_ns as f64
     }
@@ -71,10 +71,10 @@ mod tests {
     fn rare_or_cheap_checks_need_no_longer_pause() {
         let cheap = part(|_| 500, 1_000_000, false);
         assert!((0.0004..0.0006).contains(&cheap), "{cheap}");
-        let mut thrift = Thrift::default();
-        assert_eq!(thrift.rest_ns(false), 0);
-        thrift.looks(u64::MAX);
-        thrift.looks(0);
-        assert_eq!(thrift.rest_ns(false), 0);
+        let mut cost = CheckCost::default();
+        assert_eq!(cost.min_pause_ns(false), 0);
+        cost.add(u64::MAX);
+        cost.add(0);
+        assert_eq!(cost.min_pause_ns(false), 0);
     }
 }
