@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A profiler as simple as can be, to show what is wrong with it: every 10 ms it has the JVM stop
- * the thread for its stack. The thread stops at its next poll, and that is what is seen.
+ * A very simple profiler that shows the error of thread dumps. Every 10 ms the JVM stops the thread
+ * for its stack. The thread stops at its next poll, so the dump shows the poll.
  */
 final class DumpSampler {
     private final Thread thread;
@@ -17,7 +17,7 @@ final class DumpSampler {
         this.methods = methods.clone();
     }
 
-    /** How often each method was the topmost of them on the stack; the last one is none of them. */
+    /** How often each method was the topmost of them on the stack; last, how often none was. */
     long[] run(int seconds) throws InterruptedException {
         ThreadMXBean management = ManagementFactory.getThreadMXBean();
         long[] seen = new long[methods.length + 1];

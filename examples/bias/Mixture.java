@@ -4,7 +4,7 @@ import java.lang.management.ThreadMXBean;
 /**
  * A thread with four kinds of work, each in a method of its own, whose CPU time it measures itself:
  * a counted loop without polls, copies of a large array, a loop that polls, and many calls of a
- * small method. Beside it, if asked, a profiler that takes thread dumps.
+ * small method. On request a profiler in the same program takes thread dumps.
  *
  * <p>It prints {@code truth METHOD NS} by the thread's CPU clock, and {@code dumps METHOD N} by the
  * dumps: the topmost frame that is one of the four, or {@code other}.
@@ -85,7 +85,7 @@ public final class Mixture {
         return TO[0];
     }
 
-    /** Nobody knows beforehand how often it goes round, so each round polls. */
+    /** The number of rounds is not known at the start, so each round polls. */
     private static long polling(long rounds) {
         long sum = 0;
         long left = rounds;
@@ -104,7 +104,7 @@ public final class Mixture {
         return sum;
     }
 
-    /** How many rounds take about 2 ms of CPU time, once the method is compiled for good. */
+    /** Number of rounds in about 2 ms of CPU time, after the last compilation of the method. */
     private static long roundsOf(int which) {
         long rounds = 1;
         long spent = 0;

@@ -1,4 +1,4 @@
-"""What the examples share; benchmarks' modules are used where they do the same."""
+"""Code that the examples share. It uses the benchmarks' modules."""
 
 import sys
 from pathlib import Path

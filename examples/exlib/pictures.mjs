@@ -12,7 +12,7 @@ if (!folder) {
 }
 const HANDLER = 'io.dwell.demo.server.EndpointHandler.handle';
 
-/** Name, page, what the address has after #, width, height, and what is done before. */
+/** Name, page, fragment of the address, width, height, and an action before the picture. */
 const PICTURES = [
   ['overview', page, '', 1300, 800],
   ['flame', page, 'view=flame', 1300, 700, point],

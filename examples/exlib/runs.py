@@ -1,4 +1,4 @@
-"""Runs an example's program under `dwell record` and reads what both say; keeps rows for tables."""
+"""Runs an example's program under `dwell record`, reads both outputs, and keeps rows for tables."""
 
 import argparse
 import json
@@ -18,13 +18,13 @@ TIME_OUT_S = 300
 
 
 class Run:
-    """What a run printed, what its recording says, and how long it took after its last line."""
+    """A run: its output, the report of its recording, and the time from last line to end."""
 
     def __init__(self, output: str, told: Told, ending_s: float):
         self.output, self.told, self.ending_s = output, told, ending_s
 
     def number(self, name: str) -> float:
-        """A number that the program prints with its name before it."""
+        """A number that the program prints after its name."""
         found = re.search(rf"^{re.escape(name)} ([\d.E-]+)$", self.output, re.M)
         if not found:
             raise SystemExit(f"the program printed no '{name}':\n{self.output}")
@@ -60,9 +60,9 @@ def recorded(jdk, flags: list, program: str, arguments: list, options: list = ()
 
 
 def beside(jdk, flags: list, program: str, arguments: list, line: str, words: list) -> str:
-    """What a command prints of a program that it is told the pid of, once that has printed a line.
+    """Runs a command with the pid of a program that has printed a line; the command's output.
 
-    The program is not recorded otherwise, and killed when the command has ended.
+    The program is not recorded otherwise. It is killed when the command has ended.
     """
     java = [jdk.tool("java"), "-Xmx512m", *flags, "-cp", tools.java_program(JAR), program,
             *map(str, arguments)]
@@ -113,7 +113,7 @@ def values(rows: list, name: str, **key) -> list:
 
 
 def spread(found: list, digits: int = 1) -> str:
-    """The median, and the least and the greatest in brackets."""
+    """The median, with the lowest and highest value in brackets."""
     if not found:
         return "-"
     if len(found) == 1:
@@ -140,7 +140,7 @@ def parsed(parser) -> tuple:
 
 
 def show(title: str, text: str) -> None:
-    """A report as it was printed, below the command that prints it; without its head."""
+    """Prints a report without its head, below the command that prints it."""
     print(f"\n{title}\n$ dwell report example.jfr --text --safepoints")
     _, _, body = text.partition("\nsafepoints ")
     print("safepoints " + body if body else text, flush=True)

@@ -1,4 +1,4 @@
-"""Services under load beside a recording: starting them, asking them, and what dwell says of it."""
+"""Services under load during a recording: starts them, sends requests, and reads dwell's output."""
 
 import http.client
 import json
@@ -56,7 +56,7 @@ class Service:
 
 
 class Load:
-    """Asks a service again and again, one request after the other, until it is told to stop."""
+    """Sends requests to a service, one after the other, until stopped."""
 
     def __init__(self, service: Service, path: str):
         self.service, self.path = service, path
@@ -82,7 +82,7 @@ class Load:
 
 
 def record(service: Service, seconds: int, base: Path) -> Path:
-    """Records a service from outside while it works; the recording, with its page beside it."""
+    """Records a service from outside while it works; the recording. Its page is next to it."""
     words = [tools.command(), "record", "-e", "cpu,wall", "-d", seconds, "-o", base,
              service.child.pid]
     run(words)
@@ -90,7 +90,7 @@ def record(service: Service, seconds: int, base: Path) -> Path:
 
 
 def run(words: list) -> str:
-    """What a command prints; ends the program if it fails."""
+    """Runs a command; its output. Ends the program if the command fails."""
     out = subprocess.run(list(map(str, words)), capture_output=True, text=True,
                          timeout=TIME_OUT_S)
     if out.returncode != 0:
@@ -104,19 +104,19 @@ def explained(recording: Path) -> list:
 
 
 def told(findings: list, rule: str) -> str:
-    """What all findings of a rule say and advise: two that are about as grave come in any order."""
+    """The texts and remedies of all findings of a rule; similar ones come in any order."""
     return "; ".join(f"{one['what']}; {one['remedy']}" for one in findings if one["rule"] == rule)
 
 
 def wall_ns(recording: Path, *options: str) -> int:
-    """The sum of the wall time that `dwell convert` is asked for."""
+    """The sum of the wall time that `dwell convert` writes with these options."""
     out = recording.with_suffix(".collapsed")
     run([tools.command(), "convert", recording, "-o", out, "-e", "wall", "--unit", "ns", *options])
     return sum(int(line.rsplit(" ", 1)[1]) for line in out.read_text().splitlines())
 
 
 def show_findings(title: str, recording: Path, most: int = 12) -> None:
-    """The findings as they are printed, below the command that prints them."""
+    """Prints the findings below the command that prints them."""
     text = run([tools.command(), "explain", recording])
     parts = text.split("\n\n")
     print(f"\n{title}\n$ dwell explain {recording.name}\n")
@@ -124,6 +124,6 @@ def show_findings(title: str, recording: Path, most: int = 12) -> None:
 
 
 def last_cpus(number: int) -> str:
-    """So many of the processors that we may use, as taskset takes them."""
+    """The last `number` processors that this process may use, as a list for taskset."""
     ours = sorted(os.sched_getaffinity(0))
     return ",".join(map(str, ours[-number:]))

@@ -1,7 +1,7 @@
 // Takes a picture of a page of the report, for the documents. Opens files only; asks no network.
 //
 // usage: node shot.mjs PAGE.html FRAGMENT OUT.png [WIDTH HEIGHT]
-// The fragment is what the page's address has after #; see viewer/src/state/fragment.ts.
+// The fragment is the part of the page's address after #; see viewer/src/state/fragment.ts.
 import { pathToFileURL } from 'node:url';
 import { launch } from '../../viewer/test/browser/launch.mjs';
 

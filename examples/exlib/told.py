@@ -1,4 +1,4 @@
-"""What `dwell report --text --safepoints` says, as numbers. Pure: it reads text only."""
+"""The numbers of `dwell report --text --safepoints`. Pure: it reads text only."""
 
 import re
 
@@ -53,16 +53,16 @@ class Told:
         self.late = [Late(row) for row in LATE.findall(text)]
 
     def operation(self, *names: str) -> Operation | None:
-        """The first of these operations that there is."""
+        """The first of these operations that the report has."""
         return next((self.operations[n] for n in names if n in self.operations), None)
 
     def share_of(self, why: str) -> float:
-        """Which percentage of the time that late threads held the others up has this reason."""
+        """The percentage of the delay by late threads that has this reason."""
         return sum(late.share for late in self.late if late.why == why)
 
     @property
     def culprit(self) -> str:
-        """Who held the others up longest, and why, in words."""
+        """The threads that delayed the others longest, and why, in words."""
         if not self.late:
             return "nobody"
         first = self.late[0]

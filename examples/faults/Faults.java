@@ -27,11 +27,11 @@ import java.util.logging.SimpleFormatter;
 import java.util.logging.StreamHandler;
 
 /**
- * A small service that is well, or has one fault: requests come at a fixed rate to a pool, do a
- * little work spread over many methods, and what the fault adds.
+ * A small service that is healthy or has one fault. Requests come at a fixed rate to a pool. Each
+ * does a little work in many methods, and the work that the fault adds.
  *
- * <p>Arguments: the fault ({@code healthy}, or one of the names in {@link #faults}), and for how many
- * seconds (default 10). It prints how many requests were done.
+ * <p>Arguments: the fault ({@code healthy}, or one of the names in {@link #faults}), and {@code
+ * seconds} (default 10). It prints the number of requests done.
  */
 public final class Faults {
     private static final String ENDPOINT = "GET /work";
@@ -43,7 +43,7 @@ public final class Faults {
 
     static volatile long sink;
 
-    /** A fault: what each request does beside its work. */
+    /** A fault: the additional work of each request. */
     interface Fault {
         void run() throws Exception;
     }
@@ -115,7 +115,7 @@ public final class Faults {
         }
     }
 
-    /** Work of many methods, none of which is much. */
+    /** Work in many methods, each with a small part. */
     private static final LongUnaryOperator[] PARTS = {
         n -> { long s = 0; for (long i = 0; i < n; i++) { s += i * i; } return s; },
         n -> { long s = 1; for (long i = 0; i < n; i++) { s ^= s << 3 ^ i; } return s; },
@@ -151,7 +151,7 @@ public final class Faults {
         }
     }
 
-    /** A logger that writes what nobody reads. */
+    /** A logger with output that is not read. */
     private static final class Log {
         static final Logger LOGGER = Logger.getLogger("faults");
 
@@ -209,7 +209,7 @@ public final class Faults {
         }
     }
 
-    /** A health check that looks at all threads, and at which locks each has: in the whole heap. */
+    /** A health check that reads all threads and their locks, which it finds in the whole heap. */
     private static void dump() {
         sink += ManagementFactory.getThreadMXBean().dumpAllThreads(true, true).length;
     }
@@ -229,7 +229,7 @@ public final class Faults {
         }
     }
 
-    /** Asks a queue, to which nobody adds, again and again. */
+    /** Polls a queue that stays empty. */
     private static void spin() {
         Queue<Long> queue = new ConcurrentLinkedQueue<>();
         while (true) {
@@ -259,7 +259,7 @@ public final class Faults {
         }
     }
 
-    /** A hand-made pool: threads that take from a queue what requests put there; 30 ms for each. */
+    /** A hand-made pool: threads that take the requests' tasks from a queue; 30 ms for each. */
     private static final class Crew implements Fault {
         private final BlockingQueue<Integer> queue = new ArrayBlockingQueue<>(4);
         private int missing;

@@ -11,10 +11,10 @@ import java.io.IOException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A server for one large file, {@code files/sample} of the folder that it runs in, in three ways:
- * {@code read} reads the file into memory for each request and writes it to the connection,
- * {@code static} leaves it to the framework's StaticHandler, which lets the kernel send it, and
- * {@code loop} reads it as the first does, but on the event loop, which serves nobody meanwhile.
+ * A server for one large file, {@code files/sample} of the folder that it runs in, in three ways.
+ * {@code read} reads the file into memory for each request and writes it to the connection.
+ * {@code static} uses the framework's StaticHandler, which lets the kernel send the file. {@code
+ * loop} reads the file on the event loop, which serves no other request during the read.
  *
  * <p>It prints its port, answers on loopback, and ends when its standard input does.
  */
@@ -37,7 +37,7 @@ public final class FileServer extends AbstractVerticle {
             System.exit(1);
         });
         while (System.in.read() >= 0) {
-            // Whoever started us says nothing; the end of its words is ours.
+            // The input has no content; its end ends the server.
         }
         System.exit(0);
     }
@@ -71,7 +71,7 @@ public final class FileServer extends AbstractVerticle {
         request.response().end(request.vertx().fileSystem().readFileBlocking(FILE));
     }
 
-    /** Tells the recording of each request that was answered, and how long that took. */
+    /** Reports each answered request and its duration to the recording. */
     private void count(RoutingContext request) {
         long began = System.nanoTime();
         long id = requests.incrementAndGet();

@@ -20,14 +20,14 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * A service with one endpoint that is slow: {@code GET /numbers} runs tasks on a pool, each of which
  * allocates a pair of large buffers and fills them with random numbers. Whether it waits for memory,
- * for a processor, or only for the numbers, depends on what the JVM is given.
+ * for a processor, or only for the numbers, depends on the memory and processors of the JVM.
  *
  * <p>It prints its port, answers on loopback, and ends when its standard input does. Arguments:
  * {@code tasks} of a request, {@code threads} of the pool, {@code MiB} of a buffer (30, 10, 50).
  */
 public final class Latency {
     private static final String ENDPOINT = "GET /numbers";
-    /** What an array has beside its elements: with it a buffer takes just so many MiB. */
+    /** Header of an array: it is part of the given size of a buffer. */
     private static final int HEADER_BYTES = 16;
 
     private final AtomicLong requests = new AtomicLong();
@@ -54,12 +54,12 @@ public final class Latency {
         http.start();
         System.out.println("port " + http.getAddress().getPort());
         while (System.in.read() >= 0) {
-            // Whoever started us says nothing; the end of its words is ours.
+            // The input has no content; its end ends the service.
         }
         System.exit(0);
     }
 
-    /** Names threads by what they are for, so that a profile tells them as one group. */
+    /** Names threads by their purpose, so that a profile shows them as one group. */
     private static ThreadFactory named(String pool) {
         AtomicInteger number = new AtomicInteger();
         return task -> {

@@ -7,8 +7,8 @@ import java.util.concurrent.atomic.LongAdder;
  *
  * <p>The thread {@code culprit} scans an array of 32 KiB {@code k} times before it comes to a poll,
  * the thread {@code innocent} scans it once. {@code main} has the JVM look for deadlocks, at a
- * safepoint, every 100 ms. Printed is how long each thread's scans take, and what the innocent
- * one's longest took.
+ * safepoint, every 100 ms. It prints the mean time of each thread's scans, and the longest scan of
+ * the innocent one.
  *
  * <p>Arguments: {@code k} (default 1000), {@code index} of the culprit's loop, int or long (int),
  * {@code seconds} (5).
@@ -71,7 +71,7 @@ public final class Innocent {
         }
     }
 
-    /** Both loops are counted, so neither has a poll if the JVM leaves those out. */
+    /** Both loops are counted, so neither has a poll if the JVM omits polls in such loops. */
     private static int scanMany(int k) {
         int found = 0;
         for (int i = 0; i < k; i++) {

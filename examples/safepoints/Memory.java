@@ -8,15 +8,15 @@ import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 
 /**
- * A thread that is late for safepoints because of what it does with memory: it copies a large
- * array, makes one (which the JVM clears), or reads a file that is mapped and not in memory.
+ * A thread that is late for safepoints because of its work with memory: it copies a large array,
+ * makes one (which the JVM clears), or reads a file that is mapped and not in memory.
  *
  * <p>The thread {@code late} does that again and again, while {@code main} has the JVM look for
- * deadlocks, at a safepoint, every 50 ms. Printed is how long that took at most.
+ * deadlocks, at a safepoint, every 50 ms. It prints the longest time of such a search.
  *
  * <p>Arguments: {@code copy}, {@code clear} or {@code pages}, {@code seconds}, {@code megabytes} of
- * the array, and for {@code pages} the file. Somebody else has to see to it that the file does not
- * stay in memory.
+ * the array, and for {@code pages} the file. Another process must remove the file from memory again
+ * and again.
  */
 public final class Memory {
     private static final int PAGE = 4096;
@@ -53,7 +53,7 @@ public final class Memory {
     private static void work(String what, int bytes, String file) throws Exception {
         byte[] from = new byte[what.equals("copy") ? bytes : 1];
         byte[] to = new byte[from.length];
-        // What is interpreted calls the JVM for this.
+        // Interpreted code calls the JVM for this, so the method is compiled first.
         for (int i = 0; i < 20_000; i++) {
             copy(from, to, 1);
         }
@@ -95,7 +95,7 @@ public final class Memory {
         return sum;
     }
 
-    /** A page that is mapped cannot be taken out of memory; nobody tells when a buffer is freed. */
+    /** Unmaps a file, because mapped pages stay in memory until the buffer is freed. */
     private static void unmap(MappedByteBuffer mapped) throws Exception {
         Class<?> unsafe = Class.forName("sun.misc.Unsafe");
         Field field = unsafe.getDeclaredField("theUnsafe");

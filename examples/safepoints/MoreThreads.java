@@ -16,7 +16,7 @@ public final class MoreThreads {
     private static final byte[] HAYSTACK = new byte[32 << 10];
     private static final LongAdder SCANS = new LongAdder();
     private static final LongAdder FOUND = new LongAdder();
-    /** A thread that is started has to wait for a processor: none runs before all are there. */
+    /** Holds all threads until the last has started: running threads would delay the start. */
     private static final CountDownLatch ALL_THERE = new CountDownLatch(1);
     private static volatile boolean over;
 

@@ -1,8 +1,8 @@
 import java.util.concurrent.TimeUnit;
 
 /**
- * A thread that counts and never asks whether to stop: while it counts, nobody else can run after
- * the first request for a safepoint, and the JVM cannot even end.
+ * A thread that counts without a poll. While it counts, no other thread can run after the first
+ * request for a safepoint, and the JVM cannot even end.
  *
  * <p>A daemon thread calls a method that counts for about {@code seconds}, again and again. After a
  * third of that {@code main} asks for a collection, and after as long again it returns. It prints
@@ -69,12 +69,12 @@ public final class NeverStops {
         }
     }
 
-    /** How many rounds take so long, once the loop is compiled for good. */
+    /** Number of rounds in this time, after the last compilation of the loop. */
     private static int roundsOf(long wantedNs) {
         for (int i = 0; i < 1000; i++) {
             sink += count(1);
         }
-        // What else runs makes it longer, never shorter.
+        // Other work on the machine makes it longer, never shorter.
         int rounds = 200;
         long shortestNs = Long.MAX_VALUE;
         for (int i = 0; i < 5; i++) {

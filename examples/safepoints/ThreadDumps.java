@@ -4,11 +4,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * What is done at a safepoint has its price: a dump of all threads takes longer the more threads
- * there are and the deeper their stacks, even if all of them sleep.
+ * Work at a safepoint is expensive: a dump of all threads takes longer the more threads there are
+ * and the deeper their stacks, even if all of them sleep.
  *
  * <p>{@code idle} threads are parked {@code depth} calls deep; one thread scans an array. {@code
- * main} dumps all threads every 100 ms, or only waits. Printed is how long a dump takes, and the
+ * main} dumps all threads every 100 ms, or only waits. It prints the mean time of a dump, and the
  * longest time in which the scanning thread could not go on.
  *
  * <p>Arguments: {@code idle} (default 100), {@code depth} (256), {@code dump} or {@code wait}

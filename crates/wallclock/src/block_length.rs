@@ -1,4 +1,4 @@
-//! How many ticks a block has.
+//! The length of blocks in ticks.
 //!
 //! A read counts for its whole block, so a change of place is off by up to a block's length. For a
 //! thread that changes every `d` ticks, blocks of `l` ticks give a variance of `l^2 / 6` at each
@@ -6,11 +6,11 @@
 //! threads. So a block is no longer than the square root of the time for which the thread has not
 //! changed, unless the budget needs longer ones.
 
-/// Blocks of threads whose place has not changed for long have at most so many ticks, ...
+/// Maximum ticks in a block of a calm thread, whose place has not changed for long.
 const CALM_MAX: u32 = 64;
-/// ... and those of the others.
+/// Maximum ticks in a block of a lively thread.
 const LIVELY_MAX: u32 = 8;
-/// A thread is lively until its place has not changed for so many ticks.
+/// Ticks without a change of place after which a thread is calm.
 const LIVELY_TICKS: u16 = 8;
 /// Parts of the budget that the census of calm and of lively threads may take.
 const CALM_PART: f64 = 0.2;
@@ -21,15 +21,15 @@ const SETTLED_TICKS: u16 = 50;
 const SETTLED_PART: u32 = 4;
 /// Cost of one read before one was measured, in ns.
 const READ_NS: f64 = 60.0;
-/// Weight of the last tick's cost in the mean.
+/// Weight of the last tick's cost in the moving average.
 const STEP: f64 = 0.1;
 
-/// Which of two kinds of threads.
+/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Its place has changed lately.
+    /// Its place has changed recently.
     Lively,
-    /// It has not.
+    /// Its place has not changed recently.
     Calm,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// Steers the lengths.
+/// Controls the length of blocks.
 #[derive(Clone, Debug)]
 pub struct Pace {
     read_ns: f64,
@@ -79,16 +79,17 @@ impl Pace {
         }
     }
 
-    /// So many reads have cost `cpu_ns`.
+    /// Records the cost of some reads.
     pub fn spent(&mut self, reads: usize, cpu_ns: u64) {
-        // A few reads cost what waking up costs, which says nothing of many.
+        // The cost of a few reads is mostly the cost of waking up.
         if reads >= 16 {
             let each_ns = cpu_ns as f64 / reads as f64;
             self.read_ns += (each_ns - self.read_ns) * STEP;
         }
     }
 
-    /// There are so many threads of each kind, and sampling may take `share` of a processor.
+    /// Adjusts the lengths to the number of threads of each kind. Sampling may take `share` of a
+    /// processor.
     pub fn steer(&mut self, lively: usize, calm: usize, interval_ns: u64, share: f64) {
         let blocks = |threads: usize, part: f64| {
             let may_ns = (part * share * interval_ns as f64).max(1.0);
@@ -99,8 +100,8 @@ impl Pace {
     }
 }
 
-/// Doubles or halves `ticks` towards `wanted`; half of it in between, so that it does not
-/// alternate.
+/// Doubles or halves `ticks` towards `wanted`. Between 40 and 100 % of `ticks` nothing changes, so
+/// that the length does not alternate.
 fn step(ticks: u32, wanted: f64, most: u32) -> u32 {
     if wanted > f64::from(ticks) {
         (2 * ticks).min(most)

@@ -1,6 +1,6 @@
-//! Which thread is read in which of the next ticks.
+//! The threads to read in each of the next ticks.
 
-/// Ticks ahead, at most: twice the longest block.
+/// Maximum ticks ahead: twice the longest block.
 pub const SLOTS: usize = 128;
 
 /// A ring of ticks.
@@ -21,8 +21,8 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// Thread `id` is read in tick `number`, or in the next one if that has passed. Returns the
-    /// tick.
+    /// Schedules the read of thread `id` for tick `number`, or for the next one if that has passed.
+    /// Returns the tick.
     pub fn put(&mut self, number: u32, id: u32) -> u32 {
         let last = self.taken.saturating_add(SLOTS as u32);
         let number = number.clamp(self.taken.saturating_add(1), last);
@@ -35,7 +35,7 @@ impl Calendar {
     /// Moves the threads of all ticks up to `number` to `ids`, each with its tick.
     pub fn take(&mut self, number: u32, ids: &mut Vec<(u32, u32)>) {
         let from = self.taken.saturating_add(1);
-        // All that was put is within a round: after a longer pause every slot is due, once.
+        // All entries lie within one round. After a longer pause each slot is due exactly once.
         let until = number.min(self.taken.saturating_add(SLOTS as u32));
         for tick in from..=until {
             if let Some(slot) = self.slots.get_mut(tick as usize % SLOTS) {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_come_in_their_ticks() {
+    fn threads_are_returned_in_their_ticks() {
         let (mut calendar, mut ids) = (Calendar::default(), Vec::new());
         assert_eq!(calendar.put(2, 7), 2);
         assert_eq!(calendar.put(0, 8), 1);
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(ids, [(8, 1), (7, 2)]);
         ids.clear();
         calendar.take(500, &mut ids);
-        // After a long pause each comes with the tick that it was put for.
+        // After a long pause each thread is returned with the tick it was scheduled for.
         assert_eq!(ids, [(9, SLOTS as u32)]);
         assert_eq!(calendar.put(0, 1), 501);
     }

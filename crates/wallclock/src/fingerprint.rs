@@ -1,18 +1,18 @@
 //! The fingerprint of a thread's place: a few words that can be read in about 100 ns.
 
-/// Words that differ, for one thread, where its place differs. Two equal fingerprints mostly are
-/// the same place; samples check how often.
+/// Hash of words that differ between places of one thread. Two equal fingerprints are mostly the
+/// same place; samples check how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     words: u64,
-    /// Whether the thread runs code of its own, where it does not wait.
+    /// Whether the thread runs code of its own and does not wait.
     runs: bool,
-    /// Whether only the kernel knows if it waits.
+    /// Whether only the kernel knows whether it waits.
     may_run: bool,
 }
 
 impl Fingerprint {
-    /// Of these words. `runs`: the thread runs code of its own, so there is no wait to sample.
+    /// The fingerprint with these words. `runs`: the thread runs code of its own and does not wait.
     #[must_use]
     pub fn of(words: impl IntoIterator<Item = u64>, runs: bool) -> Fingerprint {
         Fingerprint {
@@ -22,26 +22,26 @@ impl Fingerprint {
         }
     }
 
-    /// Of a thread that runs or is ready to.
+    /// The fingerprint of a thread that runs or is ready to run.
     #[must_use]
     pub fn running() -> Fingerprint {
         Fingerprint::of([u64::MAX], true)
     }
 
-    /// The same for a thread of which only the kernel knows if it waits, and in which system call:
-    /// the caller adds that.
+    /// The same for a thread of which only the kernel knows whether it waits. The caller adds the
+    /// words of its system call.
     #[must_use]
     pub fn that_may_run(self, may_run: bool) -> Fingerprint {
         Fingerprint { may_run, ..self }
     }
 
-    /// Whether only the kernel knows if the thread waits.
+    /// Whether only the kernel knows whether the thread waits.
     #[must_use]
     pub fn may_run(&self) -> bool {
         self.may_run
     }
 
-    /// Together with another word.
+    /// The fingerprint with another word added.
     #[must_use]
     pub fn with(self, word: u64) -> Fingerprint {
         Fingerprint {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_of_words_matters() {
+    fn fingerprint_depends_on_order_of_words() {
         let of = |words: [u64; 2]| Fingerprint::of(words, false);
         assert_eq!(of([1, 2]), of([1, 2]));
         assert_ne!(of([1, 2]), of([2, 1]));

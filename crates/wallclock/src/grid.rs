@@ -1,13 +1,13 @@
-//! The ticks: one random moment in each interval, so that no program can keep in step with them. A
-//! late tick stands for the intervals that were missed as well.
+//! The ticks: one random moment in each interval, so that no program can run in step with them. A
+//! late tick also stands for the intervals that were missed.
 
 use dwell_wall::random::Random;
 
-/// The intervals, one after the other.
+/// The sequence of intervals.
 #[derive(Clone, Debug)]
 pub struct Grid {
     interval_ns: u64,
-    /// Ticks stand for the time until here.
+    /// End of the time that earlier ticks stand for.
     until_ns: u64,
     /// The moment of the next tick, once it is drawn.
     next_ns: Option<u64>,
@@ -17,14 +17,14 @@ pub struct Grid {
 /// One tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Intervals that it stands for: 1 unless some were missed.
+    /// Intervals that the tick stands for: 1 unless some were missed.
     pub ticks: u64,
-    /// Their time.
+    /// Length of these intervals, in ns.
     pub span_ns: u64,
 }
 
 impl Grid {
-    /// Intervals that begin now.
+    /// Creates a grid whose first interval begins now.
     #[must_use]
     pub fn new(interval_ns: u64, now_ns: u64, random: Random) -> Grid {
         Grid {
@@ -35,7 +35,7 @@ impl Grid {
         }
     }
 
-    /// The moment of the next tick. Once drawn it stays.
+    /// The moment of the next tick. It is drawn once.
     pub fn due_ns(&mut self) -> u64 {
         let (until_ns, interval_ns) = (self.until_ns, self.interval_ns);
         let random = &mut self.random;
@@ -43,10 +43,10 @@ impl Grid {
         *self.next_ns.get_or_insert_with(draw)
     }
 
-    /// The tick that happens now; `None` if none is due.
+    /// The tick at `now_ns`; `None` if none is due.
     pub fn look(&mut self, now_ns: u64) -> Option<Look> {
         self.next_ns.take_if(|due_ns| now_ns >= *due_ns)?;
-        // What has gone by as a whole is not made up for by another tick.
+        // This tick stands for all intervals that have passed completely.
         let missed = now_ns.saturating_sub(self.until_ns) / self.interval_ns;
         let ticks = missed.max(1);
         let span_ns = ticks.saturating_mul(self.interval_ns);
@@ -60,8 +60,8 @@ impl Grid {
         self.until_ns
     }
 
-    /// The tick at the end of a recording: it stands for the rest of the time. If the last tick
-    /// already stands for all of that, it stands for none.
+    /// The tick at the end of a recording. It stands for the time since the last tick's interval,
+    /// which may be zero.
     pub fn rest(&mut self, now_ns: u64) -> Look {
         let span_ns = now_ns.saturating_sub(self.until_ns);
         let ticks = span_ns.div_ceil(self.interval_ns);
@@ -81,10 +81,10 @@ mod tests {
     #[test]
     fn late_tick_stands_for_missed_intervals() {
         let mut grid = Grid::new(20, 1000, Random::new(1));
-        assert_eq!(grid.look(5000), None, "none was drawn");
+        assert_eq!(grid.look(5000), None, "no tick was drawn");
         let due_ns = grid.due_ns();
         assert!((1000..1020).contains(&due_ns));
-        assert_eq!(grid.due_ns(), due_ns, "what is drawn stays");
+        assert_eq!(grid.due_ns(), due_ns, "a drawn tick stays");
         assert_eq!(grid.look(due_ns - 1), None);
         let look = |ticks| Look {
             ticks,
@@ -101,8 +101,8 @@ mod tests {
         assert_eq!(grid.rest(1071), rest(0, 0));
     }
 
-    /// A program that does something for a quarter of each interval, in step with it, is seen to
-    /// do so for a quarter of the time, wherever in the interval that lies.
+    /// A program works for a quarter of each interval, in step with it. A quarter of the ticks see
+    /// that work, wherever in the interval it lies.
     #[test]
     fn program_in_step_with_ticks_keeps_its_share() {
         const INTERVAL: u64 = 1000;
@@ -115,8 +115,8 @@ mod tests {
                 let _ = grid.look(now_ns);
                 seen += u64::from((now_ns + INTERVAL - begins) % INTERVAL < INTERVAL / 4);
             }
-            // Binomial: of 10,000 ticks 2500 with a deviation of 43; five of them by chance once
-            // in 1.7 million seeds.
+            // Binomial: 2500 of 10,000 ticks with a deviation of 43. Chance exceeds five deviations
+            // once in 1.7 million seeds.
             let share = seen as f64 / LOOKS as f64;
             assert!((share - 0.25).abs() < 0.0217, "{begins}: {share}");
         }
@@ -138,7 +138,7 @@ mod tests {
                 if let Some(look) = grid.look(now) {
                     prop_assert_eq!(look.span_ns, look.ticks * interval);
                     sum += look.span_ns;
-                    // Nothing whole is left behind, and at most one interval is taken in advance.
+                    // No complete interval is missed, and at most one is counted in advance.
                     prop_assert!(77 + sum + interval > now && 77 + sum <= now + interval);
                 }
             }

@@ -1,40 +1,40 @@
-//! The fingerprints of one thread, and what samples have shown of each.
+//! The fingerprints of one thread, and the results of samples for each.
 //!
 //! The reads of one fingerprint count for its last sample. Samples of a known fingerprint are drawn
-//! with a chance that does not depend on what the sample will show, so the sum of each place is
-//! right also where one fingerprint has several places (two-phase sampling: Cochran, "Sampling
-//! Techniques", chapter 12). The chance is high where samples have disagreed, and falls where they
-//! agree (Neyman allocation). It changes only after a batch of samples.
+//! with a chance that does not depend on their result. So the sum of each place is right even if
+//! several places share a fingerprint (two-phase sampling: Cochran, "Sampling Techniques", chapter
+//! 12). The chance rises if samples disagree and falls if they agree (Neyman allocation). It only
+//! changes after a batch of samples.
 
 use crate::ended_run::Run;
 use crate::fingerprint::Fingerprint;
 
-/// Fingerprints of one thread, at most. The one that was read the longest ago makes room.
+/// Maximum fingerprints of one thread. A new one replaces the one that was read longest ago.
 pub const CLASSES_MAX: usize = 48;
-/// The class of time that was never sampled.
+/// The class of time without a sample.
 pub const UNSAMPLED: u8 = u8::MAX;
-/// Debts of one class that are kept apart. Later ones keep their weight, not their time.
+/// Maximum separate debts of one class. Later ones keep their weight, not their begin and end.
 const DEBTS_MAX: usize = 32;
 /// Samples between two changes of a class's chance.
 const BATCH: u8 = 3;
-/// So many batches without a disagreement make a class certain again.
+/// Batches without a disagreement after which a class is certain again.
 const CERTAIN: u8 = 4;
-/// The chance of a sample of a class that has been sampled once, if the purse allows it, ...
+/// Chance of a sample for a class that was sampled once, if the purse allows it.
 const LEVEL_FIRST: f32 = 1.0;
-/// ... and the least one.
+/// Least chance of a sample.
 const LEVEL_LEAST: f32 = 1.0 / 512.0;
-/// A fingerprint of a wait that was never sampled, with which so many samples in a row have found
-/// the thread running, is that of a thread that is ready to run.
+/// Samples in a row that must find the thread running before a fingerprint without a sampled wait
+/// counts as that of a thread that is ready to run.
 const RAN_MAX: u8 = 3;
-/// A batch changes the chance by this factor.
+/// Factor by which a batch changes the chance.
 const LEVEL_STEP: f32 = 8.0;
 
-/// What a sample has shown.
+/// State of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The thread waits.
     Wait,
-    /// It ran or was ready to: how long is known from samples of CPU time and from the kernel.
+    /// It ran or was ready to run. Samples of CPU time and the kernel measure that time.
     Run,
 }
 
@@ -43,28 +43,28 @@ pub enum Shown {
 pub struct Label {
     /// Whether the thread waits.
     pub shown: Shown,
-    /// A number of the place: equal for two samples that are reported alike.
+    /// A hash of the place, equal for two samples that are reported alike.
     pub place: u64,
     /// Whether it waits for something that may pass from one thread to another while it waits.
     pub has_claim: bool,
 }
 
-/// What is known of one fingerprint.
+/// State of one fingerprint.
 #[derive(Clone, Debug)]
 struct Class<W> {
-    /// When it was read last, in ticks.
+    /// Tick of its last read.
     read: u32,
     label: Option<Label>,
     /// Runs that wait for the first sample.
     debts: Vec<Run<W>>,
-    /// The chance of a sample of a read, before what the purse allows.
+    /// The chance that a read is sampled, before the purse limits it.
     level: f32,
-    /// Samples of this batch, and how many of them disagreed with the one before.
+    /// Samples of this batch. `disagreed`: those that differed from the sample before.
     samples: u8,
     disagreed: u8,
-    /// Batches until it is certain again; 0: it is.
+    /// Batches until it is certain again; 0 if it is certain.
     uncertain: u8,
-    /// Samples that have found the thread running, before one has shown a wait.
+    /// Samples that found the thread running before one showed a wait.
     ran: u8,
     /// Weight since the last sample, and its mean over the samples, in ns.
     since_ns: u64,
@@ -94,21 +94,21 @@ impl<W> Class<W> {
     }
 }
 
-/// What a sample has changed.
+/// Effect of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labelled {
     /// The class.
     pub class: u8,
-    /// Whether the place is another one than before: it has to be reported.
+    /// Whether the place differs from the one before and must be reported.
     pub is_new: bool,
 }
 
-/// The fingerprints of one thread. `W`: what the thread works for.
+/// The fingerprints of one thread. `W`: the context that the thread works for.
 #[derive(Clone, Debug)]
 pub struct Places<W> {
     words: Vec<u64>,
     classes: Vec<Class<W>>,
-    /// Debts of classes that have made room: no sample can name their places any more.
+    /// Debts of replaced classes: no later sample can name their places.
     rest: Vec<Run<W>>,
 }
 
@@ -123,7 +123,7 @@ impl<W> Default for Places<W> {
 }
 
 impl<W> Places<W> {
-    /// The class of a fingerprint that was read in tick `now`, made if it is new.
+    /// The class of a fingerprint that was read in tick `now`. A new fingerprint gets a class.
     pub fn enter(&mut self, fingerprint: Fingerprint, now: u32) -> u8 {
         let words = fingerprint.word();
         let class = match self.words.iter().position(|it| *it == words) {
@@ -163,32 +163,32 @@ impl<W> Places<W> {
         self.classes.get_mut(usize::from(class))
     }
 
-    /// What the last sample of a class has shown; `None` if there was none.
+    /// Result of the last sample of a class; `None` if there was no sample.
     #[must_use]
     pub fn label(&self, class: u8) -> Option<Label> {
         self.get(class)?.label
     }
 
-    /// What the last sample has shown holds no more.
+    /// Drops the result of the last sample, which is no longer valid.
     pub fn forget(&mut self, class: u8) {
         if let Some(class) = self.get_mut(class) {
             class.label = None;
         }
     }
 
-    /// The chance of a sample of a read of this class, before what the purse allows.
+    /// The chance that a read of this class is sampled, before the purse limits it.
     #[must_use]
     pub fn level(&self, class: u8) -> f64 {
         self.get(class).map_or(1.0, |class| f64::from(class.level))
     }
 
-    /// Whether samples of this class have disagreed lately.
+    /// Whether samples of this class have disagreed recently.
     #[must_use]
     pub fn is_uncertain(&self, class: u8) -> bool {
         self.get(class).is_some_and(Class::is_uncertain)
     }
 
-    /// A run of a class has ended. Returns it if it can be reported: a sample has shown a wait.
+    /// Ends a run of a class. Returns it if a sample has shown a wait, so that it can be reported.
     pub fn end_run(&mut self, class: u8, mut run: Run<W>) -> Option<Run<W>> {
         let class = self.get_mut(class)?;
         class.since_ns = class.since_ns.saturating_add(run.weight_ns);
@@ -200,7 +200,7 @@ impl<W> Places<W> {
             Some(label) if label.shown == Shown::Run => None,
             Some(_) => {
                 if class.is_uncertain() {
-                    // The reads between two samples are one choice.
+                    // The reads between two samples count as one choice.
                     let heft_ns = class.heft_ns.max(class.since_ns);
                     run.square = run.square.max(run.weight_ns as f64 * heft_ns as f64);
                 }
@@ -209,7 +209,7 @@ impl<W> Places<W> {
         }
     }
 
-    /// A sample of a thread with this fingerprint.
+    /// Records a sample of a thread with this fingerprint.
     pub fn sampled(&mut self, fingerprint: Fingerprint, label: Label, now: u32) -> Labelled {
         let number = self.enter(fingerprint, now);
         let Some(class) = self.get_mut(number) else {
@@ -247,8 +247,8 @@ impl<W> Places<W> {
         }
     }
 
-    /// A sample has found a thread running whose fingerprint is that of a wait: the wait has just
-    /// ended, or the thread is ready to run. Whether it is the latter.
+    /// Records that a sample found a thread running, although its fingerprint is that of a wait.
+    /// Either the wait has just ended, or the thread is ready to run. Returns true for the latter.
     pub fn found_running(&mut self, fingerprint: Fingerprint, now: u32) -> bool {
         let number = self.enter(fingerprint, now);
         let Some(class) = self.get_mut(number).filter(|class| class.label.is_none()) else {
@@ -258,7 +258,7 @@ impl<W> Places<W> {
         class.ran >= RAN_MAX
     }
 
-    /// The debts that the last sample of a class pays.
+    /// Takes the debts that the last sample of a class pays.
     pub fn take_debts(&mut self, class: u8) -> Vec<Run<W>> {
         let Some(class) = self.get_mut(class) else {
             return Vec::new();
@@ -270,12 +270,12 @@ impl<W> Places<W> {
         }
     }
 
-    /// The debts of classes that have made room.
+    /// Takes the debts of replaced classes.
     pub fn take_rest(&mut self) -> Vec<Run<W>> {
         std::mem::take(&mut self.rest)
     }
 
-    /// All debts: the thread or the recording ends.
+    /// Takes all debts when the thread or the recording ends.
     pub fn take_all_debts(&mut self) -> Vec<Run<W>> {
         let mut debts = std::mem::take(&mut self.rest);
         for class in &mut self.classes {
@@ -359,7 +359,7 @@ mod tests {
         let labelled = places.sampled(of(9), wait(7), 100);
         assert!(places.take_debts(labelled.class).is_empty());
         assert_eq!(places.take_rest(), [run(20)]);
-        // Whoever comes back is new.
+        // A replaced fingerprint that returns is new.
         let again = places.enter(of(1), 101);
         assert_eq!(places.label(again), None);
     }
@@ -395,7 +395,7 @@ mod tests {
         assert!(places.is_uncertain(class));
     }
 
-    /// Reads between two samples that disagree are one choice.
+    /// Reads between two samples that disagree count as one choice.
     #[test]
     fn uncertain_class_counts_choices_by_samples() {
         let mut places = Places::default();

@@ -9,19 +9,19 @@ use crate::purse::Purse;
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
 
-/// A thread whose place has not changed for so many ticks is calm: about a second.
+/// Ticks without a change of place after which a thread is calm: about a second.
 const CALM_TICKS: u16 = 50;
-/// Every so many ticks all open runs are checked for being due.
+/// Ticks between two checks whether open runs are due.
 const SWEEP_TICKS: u32 = 32;
-/// No class, and the class of a thread that runs.
+/// No class.
 const NONE: u8 = u8::MAX;
+/// The class of a thread that runs.
 const RUNS: u8 = NONE - 1;
 
 /// A tick: a random moment in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tick {
-    /// The number of its interval. A late tick has the number of the last interval that it stands
-    /// for.
+    /// The number of its interval. A late tick has the number of its last interval.
     pub number: u32,
     /// The moment, in ns.
     pub at_ns: u64,
@@ -34,42 +34,41 @@ pub struct Tick {
 pub struct Ended<W> {
     /// The thread.
     pub id: u32,
-    /// The class whose last sample shows the place; [`UNSAMPLED`]: no sample was made in time.
+    /// The class whose last sample shows the place; [`UNSAMPLED`] without a sample.
     pub class: u8,
     /// The run.
     pub run: Run<W>,
 }
 
-/// What a read of a thread needs, in one line of cache.
+/// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Hot {
-    /// The last fingerprint, together with what the thread worked for.
+    /// Hash of the last fingerprint and of the thread's work.
     word: u64,
-    /// The open run: weight, part of the variance, begin and last read.
+    /// The open run: weight, begin, last read and part of the variance.
     weight_ns: u64,
     since_ns: u64,
     until_ns: u64,
     square: f32,
-    /// Accounted up to the end of this tick.
+    /// The last tick whose time is accounted.
     accounted: u32,
     /// The end of the present block, and the tick in it in which the thread is read.
     block_end: u32,
     read_at: u32,
     /// Reads of the open run.
     count: u32,
-    /// Ticks without a change of place, of which each read that has found the thread running has
-    /// taken half.
+    /// Ticks without a change of place. Each read that finds the thread running halves them.
     calm: u16,
     class: u8,
-    /// The class of the last place where it waited, and a part of the key of its work.
+    /// The class of its last wait, and a part of the key of its work there.
     place: u8,
     key: u8,
-    /// How many pieces of the open run were reported.
+    /// Number of reported pieces of the open run.
     stage: u8,
     is_live: bool,
     is_labelled: bool,
-    /// Whether the last sample of the class has found the thread running.
+    /// Whether the last sample of the class found the thread running.
     shows_run: bool,
     has_claim: bool,
     is_queued: bool,
@@ -106,18 +105,18 @@ impl Hot {
         Kind::of(self.calm)
     }
 
-    /// The result of the last sample of its class.
+    /// Sets the result of the last sample of its class.
     fn set_label(&mut self, label: Option<Label>) {
         self.is_labelled = label.is_some();
         self.shows_run = label.is_some_and(|label| label.shown == Shown::Run);
         self.has_claim = label.is_some_and(|label| label.has_claim);
     }
 
-    /// Adds a read to the open run. `is_known`: the thread was there all of that time, so there is
-    /// no chance in it.
+    /// Adds a read to the open run. `is_known`: the thread was there all of that time, so the read
+    /// adds no variance.
     fn add(&mut self, weight_ns: u64, is_known: bool, at_ns: u64) {
         if self.count == 0 {
-            // Before the last read it was elsewhere.
+            // At the last read the thread was elsewhere.
             self.since_ns = at_ns.saturating_sub(weight_ns).max(self.until_ns);
         }
         self.count = self.count.saturating_add(1);
@@ -129,13 +128,13 @@ impl Hot {
     }
 }
 
-/// What is needed when a thread changes its place.
+/// Data for changes of a thread's place.
 #[derive(Clone, Debug)]
 struct Cold<W> {
     places: Places<W>,
-    /// What it works for.
+    /// The context that the thread works for.
     work: Option<W>,
-    /// Time that was counted as a wait, and was a wait for a processor, in ns.
+    /// Time counted as a wait that was a wait for a processor, in ns.
     debit_ns: u64,
 }
 
@@ -149,7 +148,7 @@ impl<W> Default for Cold<W> {
     }
 }
 
-/// A read that a sample decides.
+/// A read whose place a sample decides.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     id: u32,
@@ -157,7 +156,7 @@ struct Held {
     is_known: bool,
 }
 
-/// The state machine. `W`: what a thread works for.
+/// The state machine. `W`: the context that a thread works for.
 #[derive(Clone, Debug)]
 pub struct WallClock<W> {
     hot: Vec<Hot>,
@@ -168,19 +167,20 @@ pub struct WallClock<W> {
     random: Random,
     tick: Tick,
     held: Option<Held>,
-    /// Whether fingerprints say nothing, so that each read of a thread that has run wants a sample.
+    /// Whether fingerprints are not usable, so that each read of a thread that has run needs a
+    /// sample.
     samples_always: bool,
-    /// Whether threads are read out of turn: what is not read is not accounted.
+    /// Whether threads are read out of turn, so that time without reads is not accounted.
     reads_alone: bool,
     /// Threads that stay in a place that was never sampled.
     backlog: VecDeque<u32>,
-    /// How many threads are lively, and how many calm.
+    /// Numbers of lively and of calm threads.
     kinds: [usize; 2],
     ended: Vec<Ended<W>>,
 }
 
 impl<W: Clone> WallClock<W> {
-    /// Without threads. `purse`: what samples may cost.
+    /// A machine without threads. `purse`: the budget of samples.
     #[must_use]
     pub fn new(purse: Purse, random: Random) -> WallClock<W> {
         WallClock {
@@ -200,12 +200,12 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// What samples may cost.
+    /// The budget of samples.
     pub fn purse(&mut self) -> &mut Purse {
         &mut self.purse
     }
 
-    /// From now on fingerprints say nothing.
+    /// Samples each read of a thread that has run, regardless of its fingerprint.
     pub fn sample_always(&mut self) {
         self.samples_always = true;
     }
@@ -223,7 +223,7 @@ impl<W: Clone> WallClock<W> {
         hot.is_some_and(|hot| hot.calm >= CALM_TICKS)
     }
 
-    /// Whether the last read of a thread has found it running.
+    /// Whether the last read of a thread found it running.
     #[must_use]
     pub fn runs(&self, id: u32) -> bool {
         self.hot
@@ -231,13 +231,14 @@ impl<W: Clone> WallClock<W> {
             .is_some_and(|hot| hot.class == RUNS)
     }
 
-    /// Threads that are lively, and threads that are calm.
+    /// Numbers of lively and of calm threads, in this order.
     #[must_use]
     pub fn kinds(&self) -> [usize; 2] {
         self.kinds
     }
 
-    /// The tick begins; it stands for `span_ns`. Threads that begin or end are reported after this.
+    /// Begins a tick that stands for `span_ns`. The caller reports threads that begin or end after
+    /// this.
     pub fn begin_tick(&mut self, tick: Tick, span_ns: u64) {
         self.tick = tick;
         self.purse.earn(span_ns);
@@ -246,7 +247,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// A thread begins, or was found.
+    /// Adds a thread that begins or was found.
     pub fn begin(&mut self, id: u32) {
         let place = id as usize;
         if self.hot.len() <= place {
@@ -269,7 +270,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// A thread ends.
+    /// Removes a thread that ends.
     pub fn end(&mut self, id: u32) {
         let Some(hot) = self.hot.get(id as usize).filter(|hot| hot.is_live) else {
             return;
@@ -294,8 +295,8 @@ impl<W: Clone> WallClock<W> {
         };
     }
 
-    /// The threads to read in this tick, in an order drawn anew: if not all new fingerprints can be
-    /// sampled, each has the same chance.
+    /// The threads to read in this tick, from a random first one. If the budget does not allow all
+    /// samples of new fingerprints, each has the same chance.
     pub fn due(&mut self) -> Vec<u32> {
         let mut ids = Vec::new();
         self.calendar.take(self.tick.number, &mut ids);
@@ -309,15 +310,15 @@ impl<W: Clone> WallClock<W> {
         ids
     }
 
-    /// Where a read of the thread will look, for fetching ahead.
+    /// The address that a read of the thread will access, for prefetching.
     #[must_use]
     pub fn address(&self, id: u32) -> usize {
         let hot = self.hot.get(id as usize);
         hot.map_or(0, |hot| std::ptr::from_ref(hot).addr())
     }
 
-    /// Whether the thread can still be in the place of its last read: there was one, and what it
-    /// waits for cannot pass to another thread unless `claim_holds`.
+    /// Whether a thread that has not run is still in the place of its last read. There must be such
+    /// a read. If its claim may pass to another thread, `claim_holds` must return true.
     #[must_use]
     pub fn can_stay(&self, id: u32, claim_holds: impl FnOnce(u8) -> bool) -> bool {
         let hot = self.hot.get(id as usize);
@@ -330,9 +331,9 @@ impl<W: Clone> WallClock<W> {
         self.hot.get(id as usize).is_some_and(|hot| hot.is_labelled)
     }
 
-    /// The thread has not run since its last read.
+    /// Records that the thread has not run since its last read.
     pub fn stays(&mut self, id: u32) {
-        // It waits, whatever the last sample of its fingerprint has shown.
+        // The thread waits, even if the last sample of its fingerprint found it running.
         if self.hot.get(id as usize).is_some_and(|hot| hot.shows_run) {
             self.unlabel(id);
         }
@@ -355,10 +356,10 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// The thread may have run since its last read; `has_run`: it has. It works for the thing
-    /// that `key` is a number of. `claim_holds` says whether what a place of this class waits for
-    /// has the owner of its last sample. Whether the thread is to be sampled now: then
-    /// [`Self::label`] may, and [`Self::settle`] must follow.
+    /// Records a read of a thread that may have run since its last read; `has_run`: it has. `key`
+    /// is a hash of `work`. `claim_holds` returns whether the claim of this class still has the
+    /// owner of its last sample. Returns whether to sample the thread now. Then [`Self::label`] may
+    /// follow and [`Self::settle`] must.
     pub fn read(
         &mut self,
         id: u32,
@@ -418,7 +419,7 @@ impl<W: Clone> WallClock<W> {
         cold.places.level(hot.class)
     }
 
-    /// The thread is at another place, or works for something else.
+    /// Records that the thread has changed its place or its work.
     fn enter(&mut self, id: u32, fingerprint: Fingerprint, (word, key): (u64, u64), work: W) {
         self.close(id);
         let number = self.tick.number;
@@ -480,7 +481,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// What a read counts for, in ns and in ticks; draws the next one.
+    /// The weight of a read, in ns and in ticks. Draws the tick of the next read.
     fn next_block(&mut self, id: u32) -> Option<(u64, u32)> {
         let hot = self.hot.get_mut(id as usize).filter(|hot| hot.is_live)?;
         let end = hot.block_end.max(self.tick.number);
@@ -493,8 +494,8 @@ impl<W: Clone> WallClock<W> {
         Some((u64::from(ticks) * self.tick.interval_ns, ticks))
     }
 
-    /// A thread that is read out of turn stands for `ticks` ticks. What was not read before is not
-    /// accounted.
+    /// Announces a read out of turn that stands for `ticks` ticks. Earlier time without a read is
+    /// not accounted.
     pub fn read_alone(&mut self, id: u32, ticks: u32) {
         self.reads_alone = true;
         let now = self.tick.number;
@@ -513,7 +514,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// What the last sample of the present place has shown holds no more.
+    /// Drops the result of the last sample of the present place, which is no longer valid.
     pub fn unlabel(&mut self, id: u32) {
         self.close(id);
         if let (Some(hot), Some(cold)) = (
@@ -525,8 +526,8 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// A sample of a thread, that had this fingerprint then, has shown that. Runs that have ended
-    /// are to be taken before the place is reported.
+    /// Records the result of a sample of a thread with this fingerprint. The caller must take the
+    /// runs that have ended before it reports the place.
     pub fn label(&mut self, id: u32, fingerprint: Fingerprint, label: Label) -> Labelled {
         let number = self.tick.number;
         let is_open = self.cold.get_mut(id as usize).is_some_and(|cold| {
@@ -555,15 +556,16 @@ impl<W: Clone> WallClock<W> {
         labelled
     }
 
-    /// A sample has found a thread running whose fingerprint is that of a wait. Whether that is the
-    /// fingerprint of a thread that is ready to run, which is to be labelled so.
+    /// Records that a sample found a thread running, although its fingerprint is that of a wait.
+    /// Returns true if the fingerprint is that of a thread that is ready to run. The caller then
+    /// labels it so.
     pub fn found_running(&mut self, id: u32, fingerprint: Fingerprint) -> bool {
         let number = self.tick.number;
         let cold = self.cold.get_mut(id as usize);
         cold.is_some_and(|cold| cold.places.found_running(fingerprint, number))
     }
 
-    /// A sample that could not be reported: the place has to be sampled again.
+    /// Drops the result of a sample that could not be reported. The place is sampled again.
     pub fn unreported(&mut self, id: u32, class: u8) {
         if let Some(cold) = self.cold.get_mut(id as usize) {
             cold.places.forget(class);
@@ -577,8 +579,8 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// The sample of a thread is over, whatever it has shown; `class`: the one that it has
-    /// labelled. What it has cost is paid by the caller.
+    /// Ends the sample of a thread, with or without a result; `class`: the class that it labelled.
+    /// The caller pays its cost.
     pub fn settle(&mut self, id: u32, class: Option<u8>) {
         let debts = class.and_then(|class| {
             let cold = self.cold.get_mut(id as usize)?;
@@ -593,16 +595,15 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// So much of what was counted as waits was a wait for a processor, which is reported
-    /// otherwise.
+    /// Records time counted as a wait that was a wait for a processor. It is reported separately.
     pub fn debit(&mut self, id: u32, waited_ns: u64) {
         if let Some(cold) = self.cold.get_mut(id as usize) {
             cold.debit_ns = cold.debit_ns.saturating_add(waited_ns);
         }
     }
 
-    /// A thread to sample that stays in a place that was never sampled, if one can be paid;
-    /// `is_first`: of this tick, which is always paid.
+    /// A thread to sample that stays in a place without a sample, if the budget allows one.
+    /// `is_first`: the first of this tick, which is always allowed.
     pub fn next_of_backlog(&mut self, is_first: bool) -> Option<u32> {
         while is_first || self.can_pay_backlog() {
             let id = self.backlog.pop_front()?;
@@ -616,13 +617,13 @@ impl<W: Clone> WallClock<W> {
         None
     }
 
-    /// Fingerprints of threads that move come first: they are gone sooner.
+    /// Keeps a reserve for threads that move: their places are visible for a shorter time.
     fn can_pay_backlog(&self) -> bool {
         const RESERVE: f64 = 0.1;
         self.purse.can_pay(true) && self.purse.fill() > RESERVE
     }
 
-    /// The census of this tick has cost `cpu_ns` for so many reads; sampling may take `share` of a
+    /// Records the cost of this tick's census for `reads` reads. Sampling may take `share` of a
     /// processor.
     pub fn census_done(&mut self, reads: usize, cpu_ns: u64, share: f64) {
         self.pace.spent(reads, cpu_ns);
@@ -630,14 +631,14 @@ impl<W: Clone> WallClock<W> {
         self.pace.steer(lively, calm, self.tick.interval_ns, share);
     }
 
-    /// The runs that have ended, in order.
+    /// Takes the runs that have ended, in order.
     pub fn take_ended(&mut self) -> Vec<Ended<W>> {
-        // As many again are likely.
+        // The next call is likely to return as many.
         let next = Vec::with_capacity(self.ended.len());
         std::mem::replace(&mut self.ended, next)
     }
 
-    /// A piece of the open run is reported, and the run goes on.
+    /// Reports a piece of the open run, which continues.
     fn report(&mut self, id: u32) {
         let Some(hot) = self.hot.get_mut(id as usize).filter(|hot| hot.is_labelled) else {
             return;
@@ -663,7 +664,7 @@ impl<W: Clone> WallClock<W> {
         };
         let mut run = Run {
             work,
-            // Reads are at random moments of their ticks: no event is longer than what it counts.
+            // Reads are at random moments of their ticks. No event may be longer than its weight.
             since_ns: hot.since_ns.max(hot.until_ns.saturating_sub(hot.weight_ns)),
             until_ns: hot.until_ns,
             count: std::mem::take(&mut hot.count),
@@ -702,7 +703,7 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// The recording ends in this tick, so much before the end of its interval: everything is
+    /// Ends the recording in this tick, `early_ns` before the end of its interval. All runs are
     /// reported, and blocks end now.
     pub fn finish(&mut self, early_ns: u64) {
         let (number, interval_ns) = (self.tick.number, self.tick.interval_ns);
@@ -711,7 +712,7 @@ impl<W: Clone> WallClock<W> {
                 continue;
             };
             if hot.count > 0 {
-                // A block that was to be read later counts for the place of the last read.
+                // A block without a read so far counts for the place of the last read.
                 let missing = match self.reads_alone {
                     true => 0,
                     false => u64::from(number.saturating_sub(hot.accounted)) * interval_ns,
@@ -726,7 +727,7 @@ impl<W: Clone> WallClock<W> {
     }
 }
 
-// A second line of cache would double what a read of a thread has to wait for memory.
+// A second cache line would double the time that a read of a thread waits for memory.
 const _: () = assert!(size_of::<Hot>() == 64);
 
 #[cfg(test)]

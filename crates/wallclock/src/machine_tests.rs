@@ -47,7 +47,7 @@ fn weight(clock: &mut WallClock<u8>) -> (u64, u64) {
         .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// A fingerprint that was taken for that of a thread that runs, and then is seen to wait.
+/// A sample found the thread running, and a later read finds it waiting at the same fingerprint.
 #[test]
 fn wait_after_a_wrong_label_is_sampled_again() {
     let mut clock = begun();
@@ -74,11 +74,11 @@ fn lock_with_another_owner_is_sampled_again() {
     assert!(!clock.can_stay(0, |_| false) && clock.can_stay(0, |_| true));
     assert!(clock.read(0, fingerprint, (0, || 0), true, |_| false));
     clock.settle(0, None);
-    // The second tick was not sampled: its place is not that of the first.
+    // The second tick has no sample, and its place differs from the first.
     assert_eq!(weight(&mut clock), (TICK_NS, TICK_NS));
 }
 
-/// A process that was stopped for long.
+/// The process was stopped for many ticks.
 #[test]
 fn pause_of_many_ticks_is_accounted_and_reads_go_on() {
     let mut clock = begun();
@@ -94,7 +94,7 @@ fn pause_of_many_ticks_is_accounted_and_reads_go_on() {
 }
 
 #[test]
-fn thread_that_is_ready_is_no_wait() {
+fn ready_thread_is_not_counted_as_wait() {
     let mut clock = begun();
     assert!(!clock.read(0, Fingerprint::running(), (0, || 0), true, |_| true));
     assert!(clock.runs(0));
@@ -103,7 +103,7 @@ fn thread_that_is_ready_is_no_wait() {
 }
 
 #[test]
-fn wait_for_a_processor_is_taken_from_the_wait() {
+fn wait_for_a_processor_is_subtracted_from_wait() {
     let mut clock = begun();
     let fingerprint = Fingerprint::of([1], false);
     assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));

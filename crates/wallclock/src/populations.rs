@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const MS: u64 = 1_000_000;
 const INTERVAL_NS: u64 = 20 * MS;
 const END_MS: u64 = 10_000;
-/// What reading and sampling cost in a simulation, in ns.
+/// Simulated costs of reads and samples, in ns.
 const STAY_NS: u64 = 300;
 const READ_NS: u64 = 1500;
 const SAMPLE_NS: u64 = 30_000;
@@ -18,12 +18,12 @@ const SHARE: f64 = 0.018;
 /// The place of a thread that runs.
 const RUNS: u64 = 0;
 
-/// A thread: where it is in each millisecond.
+/// A thread, with its place in each millisecond.
 #[derive(Clone)]
 struct Script {
     begin: u64,
     end: u64,
-    /// The place from each millisecond on; it runs for an instant before each.
+    /// Places, each with its first millisecond. The thread runs for an instant before each.
     places: Vec<(u32, u8)>,
     /// How many places share one fingerprint.
     shared: u64,
@@ -50,12 +50,12 @@ impl Script {
     }
 }
 
-/// What was reported of a thread in a place, in ns: the sum and its part of the variance.
+/// Reported time of each thread in each place, in ns: the sum and its part of the variance.
 type Sums = BTreeMap<(u32, u64), (f64, f64)>;
 
-/// A recording.
+/// The result of a simulated recording.
 #[derive(Default)]
-struct Told {
+struct Simulated {
     sums: Sums,
     unsampled_ns: u64,
     heaviest: f64,
@@ -64,7 +64,7 @@ struct Told {
     places: BTreeMap<(u32, u8), u64>,
 }
 
-impl Told {
+impl Simulated {
     fn take(&mut self, clock: &mut WallClock<u8>) {
         for ended in clock.take_ended() {
             let run = ended.run;
@@ -83,7 +83,7 @@ impl Told {
         }
     }
 
-    /// One sample of a thread.
+    /// Samples a thread.
     fn sample(&mut self, clock: &mut WallClock<u8>, id: u32, script: &Script, ms: u64) {
         let place = script.place(ms);
         let label = Label {
@@ -106,7 +106,7 @@ impl Told {
         self.take(clock);
     }
 
-    /// All of a thread, in ns.
+    /// Time of a thread in all places, in ns.
     fn of(&self, id: u32) -> f64 {
         of_thread(&self.sums, id)
     }
@@ -117,11 +117,11 @@ fn of_thread(sums: &Sums, id: u32) -> f64 {
     all.map(|(_, (sum, _))| sum).sum()
 }
 
-/// A recording of these threads.
-fn record(scripts: &[Script], seed: u64) -> Told {
+/// Records these threads.
+fn record(scripts: &[Script], seed: u64) -> Simulated {
     let mut clock: WallClock<u8> = WallClock::new(Purse::of_share(SHARE), Random::new(seed));
     let mut random = Random::new(seed ^ 99);
-    let mut told = Told::default();
+    let mut simulated = Simulated::default();
     let mut read_ms = vec![0u64; scripts.len()];
     let mut live = vec![false; scripts.len()];
     for number in 1..=(END_MS * MS / INTERVAL_NS) as u32 {
@@ -141,7 +141,7 @@ fn record(scripts: &[Script], seed: u64) -> Told {
                 _ => {}
             }
         }
-        told.take(&mut clock);
+        simulated.take(&mut clock);
         let due = clock.due();
         let mut cost_ns = 0;
         for id in &due {
@@ -155,22 +155,22 @@ fn record(scripts: &[Script], seed: u64) -> Told {
             }
             cost_ns += READ_NS;
             if clock.read(*id, script.fingerprint(ms), (7, || 7), has_run, |_| true) {
-                told.sample(&mut clock, *id, script, ms);
+                simulated.sample(&mut clock, *id, script, ms);
             }
         }
         clock.purse().spend(cost_ns);
-        told.cpu_ns += cost_ns;
+        simulated.cpu_ns += cost_ns;
         clock.census_done(due.len(), cost_ns, SHARE);
         let mut is_first = true;
         while let Some(id) = clock.next_of_backlog(is_first) {
             is_first = false;
-            told.sample(&mut clock, id, &scripts[id as usize], ms);
+            simulated.sample(&mut clock, id, &scripts[id as usize], ms);
         }
-        told.take(&mut clock);
+        simulated.take(&mut clock);
     }
     clock.finish(0);
-    told.take(&mut clock);
-    told
+    simulated.take(&mut clock);
+    simulated
 }
 
 /// The time of each thread in each place, in ns.
@@ -189,7 +189,7 @@ fn truth(scripts: &[Script]) -> Sums {
     truth
 }
 
-/// Threads that go through four places and running, for `least` to `most` ms each.
+/// Threads that move between four places and running, with `least` to `most` ms in each.
 fn busy(count: usize, (least, most): (u64, u64), shared: u64, seed: u64) -> Vec<Script> {
     let mut random = Random::new(seed);
     let mut one = || {
@@ -209,7 +209,7 @@ fn busy(count: usize, (least, most): (u64, u64), shared: u64, seed: u64) -> Vec<
     (0..count).map(|_| script(one())).collect()
 }
 
-/// Threads that wait in one place, and wake for an instant every `wakes_ms` to twice that; 0:
+/// Threads that wait in one place. They wake for an instant after `wakes_ms` to twice that time; 0:
 /// never.
 fn waiting(count: usize, wakes_ms: u64, seed: u64) -> Vec<Script> {
     let mut random = Random::new(seed);
@@ -231,7 +231,7 @@ fn waiting(count: usize, wakes_ms: u64, seed: u64) -> Vec<Script> {
     (0..count).map(|_| script(one())).collect()
 }
 
-/// A pool of which in each second other three threads go through places of 20 to 100 ms.
+/// A pool in which three threads move between places of 20 to 100 ms, other threads each second.
 fn pool(count: usize, seed: u64) -> Vec<Script> {
     let mut random = Random::new(seed);
     let mut scripts = waiting(count, 0, seed);
@@ -269,7 +269,7 @@ fn brief(seed: u64) -> Vec<Script> {
 
 /// Half the sum of absolute differences of the shares of the places of some threads together, in
 /// points.
-fn distance(truth: &Sums, told: &Sums, ids: std::ops::Range<u32>) -> f64 {
+fn distance(truth: &Sums, simulated: &Sums, ids: std::ops::Range<u32>) -> f64 {
     let shares = |sums: &Sums| {
         let of = |place: u64| -> f64 {
             let each = ids.clone().filter_map(|id| sums.get(&(id, place)));
@@ -279,19 +279,19 @@ fn distance(truth: &Sums, told: &Sums, ids: std::ops::Range<u32>) -> f64 {
         let all: f64 = of.iter().sum();
         of.into_iter().map(|sum| sum / all).collect::<Vec<_>>()
     };
-    let (truth, told) = (shares(truth), shares(told));
-    let off = truth.iter().zip(&told).map(|(a, b)| (a - b).abs());
+    let (truth, simulated) = (shares(truth), shares(simulated));
+    let off = truth.iter().zip(&simulated).map(|(a, b)| (a - b).abs());
     100.0 * off.sum::<f64>() / 2.0
 }
 
-/// What a population comes to: the mean distance of the first five threads together, the time
-/// accounted for of each of them, for all others together, and the cost in steady state.
+/// Checks a population: the mean distance of the first five threads together, the accounted time of
+/// each of them and of all others together, and the cost in steady state.
 ///
 /// `block`: the length of the blocks of the first five in ticks. With blocks of one tick, 2000
 /// independent samples are 1.3 points off in the mean, and the mean of three scatters by 0.3; one
 /// standard deviation of the 400 ticks of 16 ms that each of the five waits is 1 %.
 fn check(name: &str, population: impl Fn(u64) -> Vec<Script>, most_cost: f64, block: u32) {
-    // Also waits that are longer than a calm thread's first blocks.
+    // The second case has waits longer than a calm thread's first blocks.
     for waits_ms in [(3, 29), (20, 200)] {
         check_among(name, waits_ms, &population, (most_cost, block));
     }
@@ -309,16 +309,16 @@ fn check_among(
     for seed in 0..SEEDS {
         let mut scripts = busy(5, waits_ms, 1, seed + 50);
         scripts.extend(population(seed));
-        let (truth, told) = (truth(&scripts), record(&scripts, seed));
-        distances += distance(&truth, &told.sums, 0..5) / SEEDS as f64;
+        let (truth, simulated) = (truth(&scripts), record(&scripts, seed));
+        distances += distance(&truth, &simulated.sums, 0..5) / SEEDS as f64;
         for id in 0..5 {
-            let part = told.of(id) / of_thread(&truth, id);
+            let part = simulated.of(id) / of_thread(&truth, id);
             assert!((part - 1.0).abs() < 0.05 * factor, "{name}: {id} {part}");
         }
         let others = 5..scripts.len() as u32;
         let all: f64 = others.clone().map(|id| of_thread(&truth, id)).sum();
-        let seen: f64 = others.map(|id| told.of(id)).sum();
-        let unsampled = told.unsampled_ns as f64;
+        let seen: f64 = others.map(|id| simulated.of(id)).sum();
+        let unsampled = simulated.unsampled_ns as f64;
         assert!(
             all == 0.0 || (seen / all - 1.0).abs() < 0.03,
             "{name}: {}",
@@ -326,7 +326,7 @@ fn check_among(
         );
         assert!(unsampled <= 0.001 * all, "{name}: {unsampled} of {all}");
         let first_ns = SAMPLE_NS as f64 * scripts.len() as f64;
-        let steady_ns = (told.cpu_ns as f64 - first_ns).max(0.0);
+        let steady_ns = (simulated.cpu_ns as f64 - first_ns).max(0.0);
         cost += steady_ns / (END_MS * MS) as f64 / SEEDS as f64;
     }
     println!(
@@ -348,7 +348,7 @@ fn busy_threads_are_right_among_any_others() {
     check("2000 of 100 ms", |seed| waiting(2000, 100, seed), 0.02, 1);
     check("500 of 10 ms", |seed| waiting(500, 10, seed), 0.02, 1);
     check("pool", |seed| pool(200, seed), 0.01, 1);
-    // Each has four places to sample first, and all need reads as often as the five.
+    // Each thread has four places to sample first, and needs reads as often as the five.
     check("500 busy", |seed| busy(500, (20, 200), 1, seed), 0.025, 8);
 }
 
@@ -356,40 +356,40 @@ fn busy_threads_are_right_among_any_others() {
 fn ten_thousand_threads_are_all_seen() {
     for wakes_ms in [0, 100] {
         let scripts = waiting(10_000, wakes_ms, 1);
-        let told = record(&scripts, 1);
-        assert_eq!(told.sums.len(), scripts.len());
-        assert_eq!(told.unsampled_ns, 0);
-        let all: f64 = told.sums.values().map(|(sum, _)| sum).sum();
+        let simulated = record(&scripts, 1);
+        assert_eq!(simulated.sums.len(), scripts.len());
+        assert_eq!(simulated.unsampled_ns, 0);
+        let all: f64 = simulated.sums.values().map(|(sum, _)| sum).sum();
         let truth = (END_MS * MS * 10_000) as f64;
         assert!((all / truth - 1.0).abs() < 0.01, "{}", all / truth);
-        // Of each thread some pieces, however often it wakes.
-        assert!(told.events < 4 * 10_000, "{}", told.events);
+        // Each thread has a few pieces, regardless of how often it wakes.
+        assert!(simulated.events < 4 * 10_000, "{}", simulated.events);
     }
 }
 
-/// Threads that live for less than a tick or two have their time in the sum.
+/// The sum includes the time of threads that live for less than one or two ticks.
 #[test]
 fn brief_threads_have_their_time() {
     let (mut part, mut unsampled) = (0.0, 0.0);
     for seed in 0..3 {
         let scripts = brief(seed);
-        let (truth, told) = (truth(&scripts), record(&scripts, seed));
+        let (truth, simulated) = (truth(&scripts), record(&scripts, seed));
         let all: f64 = truth.values().map(|(sum, _)| sum).sum();
-        part += told.sums.values().map(|(sum, _)| sum).sum::<f64>() / all / 3.0;
-        unsampled += told.unsampled_ns as f64 / all / 3.0;
+        part += simulated.sums.values().map(|(sum, _)| sum).sum::<f64>() / all / 3.0;
+        unsampled += simulated.unsampled_ns as f64 / all / 3.0;
     }
     // 15,000 reads in all: one standard deviation is 0.5 %.
     assert!((part + unsampled - 1.0).abs() < 0.03, "{part} {unsampled}");
     assert!(unsampled < 0.01, "{unsampled}");
 }
 
-/// Where two places share a fingerprint, each has its time all the same.
+/// Samples give each place its true time, even if places share a fingerprint.
 #[test]
-fn places_of_one_fingerprint_are_told_apart_by_samples() {
+fn places_sharing_a_fingerprint_have_true_times() {
     let (mut off, mut count) = ([0.0; 5], 0.0);
     for seed in 0..10 {
         let scripts = busy(5, (20, 100), 3, seed);
-        let (truth, told) = (truth(&scripts), record(&scripts, seed));
+        let (truth, simulated) = (truth(&scripts), record(&scripts, seed));
         for (place, off) in (0u64..).zip(&mut off).skip(1) {
             let of = |sums: &Sums| -> f64 {
                 (0..5)
@@ -397,7 +397,7 @@ fn places_of_one_fingerprint_are_told_apart_by_samples() {
                     .map(|(sum, _)| sum)
                     .sum()
             };
-            *off += (of(&told.sums) - of(&truth)) / of_thread(&truth, 0);
+            *off += (of(&simulated.sums) - of(&truth)) / of_thread(&truth, 0);
         }
         count += 1.0;
     }
@@ -409,7 +409,7 @@ fn places_of_one_fingerprint_are_told_apart_by_samples() {
 
 type Population = (&'static str, fn(u64) -> Vec<Script>);
 
-/// 95 % intervals of the time in each place of the first threads hold the truth.
+/// 95 % intervals of the time in each place of the first threads contain the true time.
 #[test]
 fn intervals_hold_the_truth() {
     let populations: [Population; 3] = [
@@ -425,7 +425,7 @@ fn intervals_hold_the_truth() {
         let (mut held, mut all) = (0, 0);
         for seed in 0..60 {
             let scripts = population(seed);
-            let (truth, told) = (truth(&scripts), record(&scripts, seed));
+            let (truth, simulated) = (truth(&scripts), record(&scripts, seed));
             for place in 1..5 {
                 let sum = |sums: &Sums, what: fn(&(f64, f64)) -> f64| -> f64 {
                     (0..5)
@@ -433,8 +433,8 @@ fn intervals_hold_the_truth() {
                         .map(what)
                         .sum()
                 };
-                let off = sum(&told.sums, |it| it.0) - sum(&truth, |it| it.0);
-                let error = standard_error(sum(&told.sums, |it| it.1), told.heaviest);
+                let off = sum(&simulated.sums, |it| it.0) - sum(&truth, |it| it.0);
+                let error = standard_error(sum(&simulated.sums, |it| it.1), simulated.heaviest);
                 held += u32::from(off.abs() <= 1.96 * error);
                 all += 1;
             }

@@ -1,36 +1,36 @@
-//! What sampling may cost: a bucket of CPU time that fills at the budget's rate.
+//! The budget of sampling: a bucket of CPU time that fills at a fixed rate.
 
-/// The bucket holds the budget of so long.
+/// Capacity of the bucket, as seconds of the budget.
 const HELD_S: f64 = 5.0;
-/// With the budget of so long in it, samples that are only for certainty are all made.
+/// Fill, as seconds of the budget, from which all samples of known fingerprints are made.
 const FULL_S: f64 = 0.5;
-/// A recording begins with threads that were never sampled, ten thousand of them at times. So much
-/// CPU time, in ns, it may spend once on samples of new fingerprints.
+/// CPU time, in ns, that a recording may spend once on samples of new fingerprints. It may begin
+/// with ten thousand threads that were never sampled.
 const FIRST_NS: f64 = 300_000_000.0;
-/// In one tick samples take at most this part of the interval, or the next ticks come late.
+/// Maximum part of an interval for samples in one tick. More would delay the next ticks.
 const TICK_PART: f64 = 0.25;
 /// Cost of a sample before one was measured, in ns.
 const SAMPLE_NS: f64 = 25_000.0;
-/// Weight of the last cost in the mean.
+/// Weight of the last cost in the moving average.
 const STEP: f64 = 0.05;
 
-/// The bucket; or a given number of samples a tick.
+/// The bucket, or a fixed number of samples a tick.
 #[derive(Clone, Debug)]
 pub struct Purse {
-    /// Part of one processor; `None`: `fixed` counts.
+    /// Part of one processor; `None`: the number of samples is `fixed`.
     share: Option<f64>,
     fixed: usize,
-    /// CPU time that may be spent, in ns; less than 0: it is overdrawn.
+    /// CPU time that may be spent, in ns; negative if overdrawn.
     held_ns: f64,
-    /// What is left of [`FIRST_NS`].
+    /// Remainder of [`FIRST_NS`].
     first_ns: f64,
     sample_ns: f64,
-    /// Samples that are left in this tick.
+    /// Samples that may still be made in this tick.
     left: usize,
 }
 
 impl Purse {
-    /// Sampling may take `share` of one processor.
+    /// A purse that allows `share` of one processor.
     #[must_use]
     pub fn of_share(share: f64) -> Purse {
         let share = share.max(1e-6);
@@ -44,7 +44,7 @@ impl Purse {
         }
     }
 
-    /// So many samples a tick, whatever they cost.
+    /// A purse that allows a fixed number of samples a tick, regardless of cost.
     #[must_use]
     pub fn fixed(samples: usize) -> Purse {
         Purse {
@@ -54,12 +54,12 @@ impl Purse {
         }
     }
 
-    /// The share from now on, unless the number is given.
+    /// Sets the share, unless the number of samples is fixed.
     pub fn set_share(&mut self, share: f64) {
         self.share = self.share.map(|_| share.max(1e-6));
     }
 
-    /// A tick begins that stands for `span_ns`.
+    /// Adds the budget of a tick that stands for `span_ns`.
     pub fn earn(&mut self, span_ns: u64) {
         match self.share {
             None => self.left = self.fixed,
@@ -71,7 +71,7 @@ impl Purse {
         }
     }
 
-    /// So much CPU time was spent, on whatever. A debt of more than the bucket is forgiven.
+    /// Subtracts CPU time that was spent. The debt never exceeds the capacity of the bucket.
     pub fn spend(&mut self, cpu_ns: u64) {
         if let Some(share) = self.share {
             let least = -share * HELD_S * 1e9;
@@ -79,7 +79,7 @@ impl Purse {
         }
     }
 
-    /// A sample was made, of a new fingerprint or not; [`Self::spend`] counts its cost as well.
+    /// Records a sample; `is_new`: its fingerprint is new. [`Self::spend`] also counts its cost.
     pub fn sampled(&mut self, cpu_ns: u64, is_new: bool) {
         self.left = self.left.saturating_sub(1);
         let cpu_ns = cpu_ns as f64;
@@ -91,14 +91,14 @@ impl Purse {
         }
     }
 
-    /// Whether a sample, of a new fingerprint or not, can be paid.
+    /// Whether the budget allows a sample; `is_new`: its fingerprint is new.
     #[must_use]
     pub fn can_pay(&self, is_new: bool) -> bool {
         let has_some = self.held_ns > 0.0 || is_new && self.first_ns > 0.0;
         self.left > 0 && (self.share.is_none() || has_some)
     }
 
-    /// The part of samples for certainty that is made, from 0 to 1.
+    /// The part of samples of known fingerprints to make, from 0 to 1.
     #[must_use]
     pub fn fill(&self) -> f64 {
         match self.share {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_tick_is_filled_with_samples() {
+    fn samples_of_one_tick_are_limited() {
         let mut purse = Purse::of_share(0.05);
         purse.earn(TICK_NS);
         let mut count = 0;

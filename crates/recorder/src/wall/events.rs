@@ -1,26 +1,26 @@
-//! Perf events cost time at each switch between threads. Of all threads together that stays below
-//! a limit: the threads that are switched most lose their events first, and have timers.
+//! Perf events cost time at each context switch. A limit bounds this cost over all threads. The
+//! threads with the most switches lose their events first and use timers instead.
 
 use super::Sampler;
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
 use dwell_signal::{EngineKind, ThreadRecord};
 
-/// Part of a processor that events may take at switches, ...
+/// Part of a processor that events may use at switches.
 const PART: f64 = 0.003;
-/// ... and what one switch costs with an event and its mapped page, in ns (`bench/switches`).
+/// Cost of one switch with an event and its mapped page, in ns (`bench/switches`).
 const SWITCH_NS: f64 = 1_500.0;
-/// Threads that exceed the limit lose events until so much of it is used. Others get theirs back
-/// up to there, if less than half of it is used.
+/// Above the limit, threads lose events until use falls to this part of it. If less than half of
+/// the limit is used, threads get their events back up to this part.
 const ROOM: f64 = 0.8;
 const HALF: f64 = 0.5;
-/// Events that are taken or given at a time, at most: each costs some 20 us.
+/// Maximum events removed or restored at a time: each costs about 20 us.
 const CHANGES_MAX: usize = 128;
-/// An account that is older says that the thread has not run since.
+/// A thread whose account is older than this has not run since.
 const ACCOUNT_NS: u64 = 20_000_000_000;
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Takes events from the threads that are switched most, or gives some back.
+    /// Removes events from the threads with the most switches, or restores some.
     pub(super) fn check_events(&mut self, now_ns: u64) {
         let may_choose = matches!(
             self.setup.options.engine,
@@ -46,7 +46,7 @@ impl<R: Runtime> Sampler<'_, R> {
             ) {
                 (false, _) => with.push((known.switches, record)),
                 (true, true) => held.push((known.switches, record)),
-                // By the rule for one thread.
+                // The rule for single threads gave this one a timer.
                 (true, false) => {}
             }
         }
@@ -57,7 +57,7 @@ impl<R: Runtime> Sampler<'_, R> {
                 if used <= ROOM * limit {
                     break;
                 }
-                // Refused or locked: another time.
+                // If refused or locked, a later check tries again.
                 if self.setup.engine.hold_timer(record) == Ok(true) {
                     used -= f64::from(switches);
                 }
@@ -75,7 +75,7 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 }
 
-/// By how often they are switched.
+/// Sorts by switches per second, ascending.
 fn sort(threads: &mut [(f32, &'static ThreadRecord)]) {
     threads.sort_by(|(a, _), (b, _)| a.total_cmp(b));
 }

@@ -1,6 +1,6 @@
-//! Who is looked at when only threads that work for a request count: those whose logical thread has
-//! a context just now, which its record tells, ours or another library's. Nobody keeps a list,
-//! so opening and closing a scope costs no more than otherwise.
+//! The threads to sample when only threads that work for a request count. The logical thread of
+//! each has a context now, in our record or in that of another library. There is no list of these
+//! threads, so opening and closing a scope costs no more than otherwise.
 
 use crate::context;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,15 +10,15 @@ use std::collections::hash_map::Entry;
 #[derive(Default)]
 pub struct Focus {
     working: Vec<u32>,
-    /// Ids of logical threads with a context that are no platform threads of ours.
+    /// Ids of logical threads with a context that are not platform threads we know.
     virtuals: FxHashMap<u64, Option<u32>>,
-    /// Those that work, where records of other libraries are asked as well.
+    /// The places in `working`, when records of other libraries are read as well.
     known: FxHashSet<u32>,
 }
 
 impl Focus {
-    /// Finds them: `place_of` tells the place of the platform thread with an id, `mounted` shows
-    /// which logical thread is on which platform thread.
+    /// Finds these threads. `place_of` returns the place of the platform thread with an id.
+    /// `mounted` shows which logical thread is on which platform thread.
     pub fn find(
         &mut self,
         place_of: impl Fn(u64) -> Option<u32>,
@@ -44,10 +44,10 @@ impl Focus {
         &mut self.working
     }
 
-    /// Adds platform threads on which another library has published a context: `published` says
-    /// whether one has. Each is asked that is not known yet, so that takes time for all of them.
-    /// Who runs may be changing its record just now and is missed then, or counts one look longer;
-    /// what it works for is told by its samples, which see the record as it is.
+    /// Adds platform threads on which another library has published a context, as `published`
+    /// reports. It checks each thread that is not known yet, so the cost grows with all threads.
+    /// A running thread may change its record during the check. It is then missed, or counts for
+    /// one sample longer. Its samples read the record again, so their context is right.
     pub fn add_published(
         &mut self,
         all: impl Iterator<Item = (u64, u32)>,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_a_context_of_either_kind_is_there_once() {
+    fn thread_with_contexts_of_both_kinds_is_listed_once() {
         let mut focus = Focus {
             working: vec![3, 5],
             ..Focus::default()

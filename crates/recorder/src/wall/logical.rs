@@ -10,36 +10,36 @@ use dwell_signal::ThreadRecord;
 use dwell_wall::budget::Budget;
 use dwell_wallclock::grid;
 
-/// Part of the budget that they get at least, where there are any.
+/// Least part of the budget for logical threads, if there are any.
 pub(super) const PART: f64 = 0.4;
-/// Platform threads that are asked in one tick for logical ones that only they know, at most.
+/// Maximum platform threads queried in one tick for logical threads that only they know.
 const ASKED_MAX: usize = 16;
-/// Logical threads that have run, kept between two ticks that sample some, at most.
+/// Maximum logical threads that have run, kept between two ticks that sample some.
 const RAN_MAX: usize = 2048;
 
-/// What is known of them.
+/// State of the sampling of logical threads.
 #[derive(Debug, Default)]
 pub(super) struct Logical {
     budget: Option<Budget>,
     left_out: LeftOut,
     /// Logical threads that have run.
     ran: Vec<u64>,
-    /// Part of the last samples that were of logical threads.
+    /// Share of logical threads in the last samples.
     part: f64,
 }
 
 impl Logical {
-    /// Whether there were some.
+    /// Whether logical threads are sampled.
     pub fn is_on(&self) -> bool {
         self.budget.is_some()
     }
 
-    /// The part of a debt that they pay.
+    /// The part of a debt that the budget of logical threads pays.
     pub fn part_of(&self, debt_ns: u64) -> u64 {
         (debt_ns as f64 * self.part) as u64
     }
 
-    /// A tick, with what it owes for them, and with so many samples of platform threads.
+    /// Adds a tick: the debt of logical threads, and the number of samples of platform threads.
     pub fn add(&mut self, look: &grid::Look, debt_ns: u64, sampled: usize) {
         self.left_out.add(look.ticks, look.span_ns, debt_ns);
         self.left_out.looked += sampled;
@@ -47,8 +47,8 @@ impl Logical {
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Notes which logical threads have run: those of samples of CPU time, and those that are on
-    /// one of these platform threads now.
+    /// Records which logical threads have run: those in samples of CPU time, and those that are
+    /// mounted on one of these platform threads now.
     pub(super) fn note_running(&mut self, read: &[u32], shelf: &Shelf) {
         if !self.looks.has_unmounted() || self.logical.ran.len() >= RAN_MAX {
             return;
@@ -61,8 +61,8 @@ impl<R: Runtime> Sampler<'_, R> {
         }
     }
 
-    /// Samples logical threads that no platform thread runs, unless that is left out in this tick:
-    /// then the next samples stand for it.
+    /// Samples logical threads that no platform thread runs. If this tick is left out, the next
+    /// samples stand for it.
     pub(super) fn look_at_logical(
         &mut self,
         now_ns: u64,
@@ -82,7 +82,7 @@ impl<R: Runtime> Sampler<'_, R> {
             self.logical.budget = Some(own);
             return (self.logical.left_out.as_before(), 0);
         }
-        // What few platform threads leave is theirs, too.
+        // Budget that platform threads do not use goes to logical threads.
         own.set_share((whole - self.costs.spent).max(PART * whole));
         let only_context = self.setup.options.only_context;
         let (moment, ticks) = self.logical.left_out.take(now_ns, only_context);
@@ -120,8 +120,8 @@ impl<R: Runtime> Sampler<'_, R> {
         (found, cpu_ns)
     }
 
-    /// Platform threads that are asked whether they know of logical ones, and for how many each
-    /// stands.
+    /// Chooses platform threads to query for logical threads. Returns them, and the number of
+    /// platform threads that each stands for.
     fn choose_to_ask(&mut self) -> (Vec<u64>, f64) {
         let all = self.members.len();
         let chosen = self.members.choose(ASKED_MAX, &mut self.random);

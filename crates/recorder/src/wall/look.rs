@@ -1,5 +1,4 @@
-//! One look at a thread that waits, from memory and from the kernel; and what the kernel says of
-//! threads.
+//! Samples a thread that waits from memory and from the kernel. Reads the kernel's data on threads.
 
 use crate::context::context_of;
 use crate::looks::off::{Off, Waiting};
@@ -16,45 +15,45 @@ use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use std::cell::{Cell, RefCell};
 
-/// Processors are scarce when this thread itself had to wait for one for so long in the ticks
-/// between two questions: 200 us each, twice what waking up takes where there are some to spare.
+/// Processors are scarce if this thread waited so long for one between two checks. That is 200 us
+/// a tick, twice the time to wake up on an idle processor.
 const CROWDED_NS: u64 = 5_000_000;
 
-/// What reading one of the kernel's files of a thread costs, in ns.
+/// Cost of reading one of the kernel's files of a thread, in ns.
 pub const ASK_NS: f64 = 8000.0;
 
-/// Pages that tell threads' turns, at most: each is a mapping, of which a process may have 65,530
-/// (`vm.max_map_count`), ...
+/// Maximum pages that count threads' turns. Each is a mapping, and a process may have 65,530 of
+/// them (`vm.max_map_count`).
 const PAGES_MAX: u32 = 16_384;
-/// ... and counts as locked memory, of which those who are not root have little
-/// (`kernel.perf_event_mlock_kb`); rings of kernel frames need it as well.
+/// The same for users other than root. Pages count as locked memory, of which such users have
+/// little (`kernel.perf_event_mlock_kb`); rings of kernel frames need it as well.
 const PAGES_MAX_OF_USERS: u32 = 64;
-/// What mapping one is taken to cost before one was mapped.
+/// Assumed cost of mapping a page before the first measurement, in ns.
 const PAGE_NS: f64 = 6000.0;
-/// How much a thread has run: if that is the same at two moments, it has not run in between, or all
-/// the time.
+/// How much a thread has run. If two reads are equal, it has run all the time in between or not at
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Its turns on processors, which cost next to nothing to read.
+    /// Its turns on processors, which are cheap to read.
     Turns(Turns),
-    /// The time that it has used, in ns.
+    /// The CPU time it has used, in ns.
     Clock(u64),
 }
 
-/// What one sample shows.
+/// Result of one sample.
 #[derive(Debug)]
 pub enum Look<C> {
-    /// The thread is no more.
+    /// The thread has ended.
     Gone,
     /// It runs, or waits for a processor.
     Ready,
-    /// It waits for this, which may pass from one thread to another; it had run this much.
+    /// It waits. The claim may pass from one thread to another; the mark is how much it had run.
     Off(Off, Option<C>, Mark),
-    /// It waited, but did not stand still.
+    /// It waited, but ran during the sample.
     Unclear,
 }
 
-/// What the kernel says of threads.
+/// Reader of the kernel's data on threads.
 pub struct Kernel {
     engine: &'static Engine,
     live: Live,
@@ -62,8 +61,8 @@ pub struct Kernel {
     kept: [RefCell<KeptFiles>; 2],
     /// Whether the threads that are read now will be read again soon.
     keeps: Cell<bool>,
-    /// Whether processors are scarce: then a thread that was woken may still wait for one; and
-    /// whether the kernel is asked for that at each read.
+    /// Whether processors are scarce, so that a thread that was woken may still wait for one.
+    /// `asks`: each read checks that in the kernel.
     is_crowded: bool,
     asks: bool,
     own_waited_ns: u64,
@@ -73,14 +72,14 @@ pub struct Kernel {
 /// The mapped pages that count threads' turns on processors.
 #[derive(Default)]
 struct Pages {
-    /// So many can be mapped, unless more are refused.
+    /// Maximum mapped pages, unless the kernel refuses earlier.
     most: u32,
     are_refused: Cell<bool>,
-    /// Answers since [`Kernel::take_told`].
-    told: Cell<u32>,
-    /// So many more may be mapped now.
+    /// Reads answered by a page since [`Kernel::take_answered`].
+    answered: Cell<u32>,
+    /// Further pages that may be mapped now.
     allowed: Cell<u32>,
-    /// Cost of mapping one.
+    /// Cost of mapping a page.
     price: Cell<Option<Price>>,
 }
 
@@ -89,7 +88,7 @@ impl Pages {
         self.price.get().unwrap_or(Price::of(PAGE_NS))
     }
 
-    /// One was mapped.
+    /// Records the cost of one mapping.
     fn spent(&self, cpu_ns: u64) {
         let mut price = self.price();
         price.spent(1, cpu_ns);
@@ -98,7 +97,7 @@ impl Pages {
 }
 
 impl Kernel {
-    /// Opens the kernel's files; `maps_turns`: whether threads' pages are mapped.
+    /// Opens the kernel's files. `maps_turns`: whether to map threads' pages.
     #[must_use]
     pub fn open(engine: &'static Engine, maps_turns: bool) -> Kernel {
         let live = engine.live();
@@ -122,8 +121,9 @@ impl Kernel {
         }
     }
 
-    /// How much a thread has run: by its page, which is mapped first if it `may_map` and that is
-    /// allowed; by its clock if there is no page and `by_clock`. `None`: not known.
+    /// How much a thread has run. The source is its page, which is mapped first if `may_map` and
+    /// the number allowed permit. Without a page it is the thread's clock, if `by_clock`; else
+    /// `None`.
     pub fn turns_or_clock(
         &self,
         record: &'static ThreadRecord,
@@ -134,7 +134,9 @@ impl Kernel {
             self.map_page(record);
         }
         if let Some(turns) = self.engine.turns(record) {
-            self.pages.told.set(self.pages.told.get().wrapping_add(1));
+            self.pages
+                .answered
+                .set(self.pages.answered.get().wrapping_add(1));
             return Some(Mark::Turns(turns));
         }
         match by_clock {
@@ -157,30 +159,30 @@ impl Kernel {
         pages.spent((process::own_cpu() - before).as_nanos() as u64);
     }
 
-    /// So many pages may be mapped from now on: each costs some 5 us, or ten times that with
-    /// thousands of threads.
+    /// Sets the number of pages that may be mapped from now on. Each costs about 5 us, or ten times
+    /// that with thousands of threads.
     pub fn allow_pages(&self, count: u32) {
         self.pages.allowed.set(count);
     }
 
-    /// How many can be had for so much CPU time.
+    /// Number of pages that can be mapped with `may_ns` of CPU time.
     #[must_use]
     pub fn pages_for(&self, may_ns: f64) -> u32 {
         u32::try_from(self.pages.price().count(may_ns)).unwrap_or(u32::MAX)
     }
 
-    /// Whether there may be more pages at all.
+    /// Whether further pages can be mapped.
     #[must_use]
     pub fn maps_pages(&self) -> bool {
         !self.pages.are_refused.get() && self.engine.pages() < self.pages.most
     }
 
-    /// How often a page has answered since the last call.
-    pub fn take_told(&self) -> u32 {
-        self.pages.told.take()
+    /// Number of reads answered by a page since the last call.
+    pub fn take_answered(&self) -> u32 {
+        self.pages.answered.take()
     }
 
-    /// How much a thread has run; `None` if it is no more.
+    /// How much a thread has run; `None` if it has ended.
     fn mark(&self, record: &ThreadRecord) -> Option<Mark> {
         match self.engine.turns(record) {
             Some(turns) => Some(Mark::Turns(turns)),
@@ -188,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a thread has run since `before`; also if that cannot be known.
+    /// Whether a thread has run since `before`; true also if that is unknown.
     fn has_run_since(&self, record: &ThreadRecord, before: Mark) -> bool {
         match before {
             Mark::Turns(before) => self.engine.turns(record) != Some(before),
@@ -196,8 +198,8 @@ impl Kernel {
         }
     }
 
-    /// Checks how long this thread itself had to wait for a processor. Then each read of so many
-    /// threads a tick asks whether the thread is ready, if that takes at most `may_ns`.
+    /// Checks how long this thread waited for a processor. If processors are scarce, reads check
+    /// whether their threads are ready, provided that `lively` checks take at most `may_ns`.
     pub fn check_crowd(&mut self, lively: usize, may_ns: f64) {
         let mut buf = [0u8; 128];
         let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
@@ -209,8 +211,8 @@ impl Kernel {
         }
     }
 
-    /// Says whether the threads that are read from now on will be read again soon: their files stay
-    /// open then.
+    /// Sets whether the threads read from now on will be read again soon, so that their files stay
+    /// open.
     pub fn keep_files(&self, keeps: bool) {
         self.keeps.set(keeps);
     }
@@ -223,15 +225,15 @@ impl Kernel {
         }
     }
 
-    /// Whether reads ask for threads that are ready. If not, the kernel's account has to say how
-    /// long they were.
+    /// Whether reads check for threads that are ready. If not, that time comes from the kernel's
+    /// account.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.asks
     }
 
-    /// Whether a thread that the runtime takes for waiting is ready to run; asked where processors
-    /// are scarce.
+    /// Whether a thread that the runtime considers waiting is ready to run. Checked only if
+    /// processors are scarce.
     pub fn is_ready(&self, tid: i32) -> bool {
         self.asks && self.whereabouts(tid) == Some(Whereabouts::Ready)
     }
@@ -241,8 +243,8 @@ impl Kernel {
         proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
     }
 
-    /// In which system call a thread waits, where, and on which descriptor, as words that differ
-    /// where one of these does; `None`: it runs, or is ready to.
+    /// The system call a thread waits in, as words for the place and the descriptor. Different
+    /// waits have different words. `None`: it runs, or is ready to.
     #[must_use]
     pub fn call_of(&self, tid: i32) -> Option<[u64; 3]> {
         match self.whereabouts(tid) {
@@ -267,7 +269,7 @@ impl Kernel {
         proc::schedule(self.read(tid, "schedstat", &mut buf)?)
     }
 
-    /// What kind of call it is, and on which descriptor.
+    /// The kind of a call, and its descriptor.
     fn os(&self, call: Option<Target>) -> (Os, Option<i32>) {
         let Some(target) = call else {
             return (Os::NoCall, None);
@@ -291,8 +293,8 @@ impl Kernel {
     }
 }
 
-/// Samples a thread: it is not signalled, stopped or woken. What is read counts only if it has not
-/// run meanwhile.
+/// Samples a thread without signalling, stopping or waking it. The sample counts only if the thread
+/// has not run during it.
 pub fn look<R: Runtime, L: Looks<R>>(
     looks: &L,
     kernel: &Kernel,
@@ -307,8 +309,8 @@ pub fn look<R: Runtime, L: Looks<R>>(
         return Look::Ready;
     }
     let (os, fd, registers) = match kernel.whereabouts(tid) {
-        // It waits for a processor, or has been woken while the kernel's file was read. Where
-        // processors are scarce it is the former.
+        // It waits for a processor, or was woken during the read of the kernel's file. If
+        // processors are scarce, the first is assumed.
         Some(Whereabouts::Ready) if kernel.is_crowded => return Look::Ready,
         Some(Whereabouts::Ready) => return Look::Unclear,
         Some(Whereabouts::Off { call, sp, pc }) => {
@@ -319,21 +321,21 @@ pub fn look<R: Runtime, L: Looks<R>>(
     };
     let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
-    // It was off its processor after the mark was read, and has been since.
+    // After the mark was read the thread was off its processor. An equal mark means it still is.
     match kernel.has_run_since(record, mark) {
         true => Look::Unclear,
         false => Look::Off(off, claim, mark),
     }
 }
 
-/// Whether a thread is on a processor: then its clock moves between two questions, some 0.3 us
+/// Whether a thread is on a processor: then its clock advances between two reads, about 0.3 us
 /// apart.
 fn runs(tid: i32) -> bool {
     let first = cpu_ns_of(tid);
     first.is_ok() && cpu_ns_of(tid) != first
 }
 
-/// Adds who it is, what it works for, and on what it waits.
+/// Adds the mounted logical thread, the context, and the socket or file of the wait.
 fn complete<R: Runtime, L: Looks<R>>(
     looks: &L,
     record: &ThreadRecord,
@@ -343,11 +345,11 @@ fn complete<R: Runtime, L: Looks<R>>(
     off.mounted = looks.mounted(record.managed_thread());
     off.context = works_for(looks, record, off.mounted);
     if let (Monitor::None, Os::Call(Call::On(kind))) = (off.monitor, off.os) {
-        off.detail = fd.and_then(|fd| told(fd, kind));
+        off.detail = fd.and_then(|fd| detail_of(fd, kind));
     }
 }
 
-/// What a platform thread, or the logical one that is `mounted` on it, works for.
+/// The context of a platform thread, or of the logical thread that is `mounted` on it.
 pub fn works_for<R: Runtime, L: Looks<R>>(
     looks: &L,
     record: &ThreadRecord,
@@ -357,7 +359,7 @@ pub fn works_for<R: Runtime, L: Looks<R>>(
     context.or_else(|| looks.published(record.managed_thread()))
 }
 
-/// Walks the thread that has what another waits for, if it waits as well.
+/// Walks the thread that owns what another thread waits for, if it waits as well.
 pub fn walk_holder<R: Runtime, L: Looks<R>>(
     looks: &L,
     kernel: &Kernel,
@@ -373,7 +375,7 @@ pub fn walk_holder<R: Runtime, L: Looks<R>>(
     (!kernel.has_run_since(record, mark)).then_some(walk)
 }
 
-fn told(fd: i32, kind: Fd) -> Option<Box<str>> {
+fn detail_of(fd: i32, kind: Fd) -> Option<Box<str>> {
     let text = match kind {
         Fd::Socket => fds::peer(fd),
         Fd::File => fds::path(fd),
@@ -386,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn price_of_a_page_follows_what_pages_cost() {
+    fn page_price_follows_measured_cost() {
         let pages = Pages::default();
         assert!((pages.price().count(60.0 * PAGE_NS)).abs_diff(60) <= 1);
         for _ in 0..100 {
@@ -396,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn running_thread_is_found_to_run() {
-        // This thread's clock moves between two questions.
+    fn running_thread_is_detected() {
+        // This thread's clock advances between two reads.
         assert!(runs(process::own_tid()));
     }
 }

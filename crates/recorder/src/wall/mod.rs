@@ -1,9 +1,9 @@
 //! The wall-clock sampler: one thread that reads and samples the others.
 //!
-//! It sends no signals. A waiting thread is read from memory; where a running thread is, its
-//! samples of CPU time say. So it interrupts no system call, and costs the same whatever the
-//! threads do. Crate `dwell-wallclock` decides which threads are read and sampled, and what a read
-//! counts for. This module tells it what the kernel and the runtime say.
+//! It sends no signals. It reads a waiting thread from memory. The stacks of running threads come
+//! from samples of CPU time. So it interrupts no system call, and costs the same whatever the
+//! threads do. Crate `dwell-wallclock` decides which threads to read and sample, and the weight of
+//! each read. This module gives it the data of the kernel and the runtime.
 
 mod events;
 pub mod focus;
@@ -40,22 +40,22 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Frames of a stack, at most.
+/// Maximum frames of a stack.
 pub const FRAMES_MAX: usize = 2048;
-/// How long, and how often, the sampler waits for a view of the process.
+/// Time of one wait for a view of the process, and maximum number of waits.
 const VIEW_WAIT: Duration = Duration::from_millis(5);
 const VIEW_WAITS_MAX: u32 = 400;
-/// Part of the budget that the drainer and the safepoint watcher may take: the rest is for reads
-/// and samples.
+/// Part of the budget that the drainer and the safepoint watcher may use. Reads and samples use
+/// the remainder.
 const OTHERS_PART: f64 = 0.75;
-/// Weight of the last tick's cost in the mean.
+/// Weight of the last tick's cost in the moving average.
 const SPENT_STEP: f64 = 1.0 / 64.0;
-/// Part of the budget for asking which threads are ready, where processors are scarce.
+/// Part of the budget for checking which threads are ready, if processors are scarce.
 const ASKING_PART: f64 = 0.5;
 /// Ticks between two checks of how scarce processors are.
 const CROWDED_TICKS: u32 = 25;
 
-/// What a thread works for.
+/// The context that a thread works for.
 type Work = Option<Arc<Context>>;
 
 /// Ends the sampler.
@@ -66,13 +66,13 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Asks it to end.
+    /// Asks the sampler to end.
     pub fn ask(&self) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }
 
-    /// Waits until asked, at most `timeout`; whether asked.
+    /// Waits until asked, for at most `timeout`. Returns whether it was asked.
     fn wait(&self, timeout: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = |asked: &mut bool| !*asked;
@@ -83,15 +83,15 @@ impl Stop {
     }
 }
 
-/// The thread.
+/// The sampler's thread.
 pub struct WallSampler {
     stop: Arc<Stop>,
     thread: JoinHandle<()>,
 }
 
 impl WallSampler {
-    /// Begins to sample, if the options ask for it. If the thread cannot be started, that is
-    /// reported as trouble: the rest of the recording is as good without it.
+    /// Starts sampling if the options ask for it. If the thread cannot start, that is reported as
+    /// trouble, and the recording continues without wall-clock samples.
     #[must_use]
     pub fn start<R: Runtime>(
         setup: &Arc<Setup<R>>,
@@ -127,7 +127,7 @@ impl WallSampler {
         }
     }
 
-    /// Ends it; everything it has seen is on the shelf then.
+    /// Ends the sampler. All its samples are then in the `Shelf`.
     pub fn end<R: Runtime>(self, setup: &Setup<R>) {
         self.stop.ask();
         crate::sys::joined::join(self.thread);
@@ -140,7 +140,7 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
     process::block_signals();
     process::unblock_signal(setup.engine.signal());
     let _own = OwnThread::begin();
-    // Without a view of the process no thread can be walked; the drainer makes it when it begins.
+    // Walking a thread needs a view of the process, which the drainer creates when it starts.
     for _ in 0..VIEW_WAITS_MAX {
         if setup.recorder.runtime.can_walk() || stop.wait(VIEW_WAIT) {
             break;
@@ -160,23 +160,23 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
     }
 }
 
-/// What a thread of this runtime waits for.
+/// Identifies what a thread of this runtime waits for.
 type Claim<R> = <<R as Runtime>::Looks as Looks<R>>::Claim;
 
-/// What the sampler remembers of a thread for its samples.
+/// State of a thread that its samples need.
 struct Known<C> {
     generation: u32,
     /// Its key in the recording.
     thread: u64,
-    /// Its id, of the runtime's own.
+    /// Its id in the runtime.
     id: u64,
-    /// Tells its names apart.
+    /// Changes with its name.
     name_mark: u64,
-    /// What it waits for, by the last sample of this class that has shown something.
+    /// Claim of the last sample that showed one, with its class.
     claim: Option<(u8, C)>,
     /// The kernel's last account of it.
     schedule: Option<Schedule>,
-    /// How often it was switched in a second, by the last two accounts.
+    /// Switches per second, from the last two accounts.
     switches: f32,
     /// Whether a place for its unsampled time was reported.
     has_unsampled: bool,
@@ -197,30 +197,30 @@ impl<C> Default for Known<C> {
     }
 }
 
-/// What a tick has done.
+/// Counts of one tick.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Threads that were read, of these known not to have run since their last read, and of those
-    /// known by their page.
+    /// Threads that were read. `stayed`: those that have not run since their last read. `by_page`:
+    /// reads answered by a page.
     reads: usize,
     stayed: usize,
     by_page: u32,
-    /// Threads that may have run, and are where their fingerprints say.
+    /// Threads that may have run, whose fingerprints give their places.
     by_fingerprint: usize,
-    /// Samples, and those that showed nothing.
+    /// Samples. `failed`: those that showed nothing.
     sampled: usize,
     failed: usize,
 }
 
-/// What sampling has cost.
+/// Cost of sampling.
 #[derive(Debug, Default)]
 struct Costs {
-    /// CPU time of this thread when it was read last.
+    /// CPU time of this thread at its last read.
     cpu_ns: u64,
     stops_cpu_ns: u64,
-    /// What others have spent, and is not paid yet.
+    /// Cost on other threads that is not paid yet.
     debt: Debt,
-    /// Part of a processor that platform threads have cost lately.
+    /// Recent cost of platform threads, as a part of a processor.
     spent: f64,
 }
 
@@ -311,7 +311,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let ids = self.choose(&look);
         let sampled_ns = self.census(&ids, shelf);
         let census_ns = self.cpu_since().saturating_sub(sampled_ns);
-        // A given number of samples is made whatever it costs.
+        // A fixed number of samples is made regardless of cost.
         let share = match self.setup.options.wall_threads {
             Some(_) => 1.0,
             None => self.share(),
@@ -349,7 +349,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         shelf.lock().add(Note::Tick(note), 0);
     }
 
-    /// Threads that a read may stand for.
+    /// Number of threads that a read may stand for.
     fn eligible(&self, read: usize) -> usize {
         match self.setup.options.only_context {
             true => read,
@@ -362,7 +362,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         if !self.setup.options.only_context {
             return self.clock.due();
         }
-        // Those of the census are not read.
+        // The threads of the census are not read.
         let _ = self.clock.due();
         let ids = self.working();
         for id in &ids {
@@ -371,7 +371,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         ids
     }
 
-    /// Part of a processor that platform threads may take.
+    /// Part of a processor that sampling platform threads may use.
     fn share(&self) -> f64 {
         match self.logical.is_on() {
             true => (1.0 - logical::PART) * aim(self.setup),
@@ -388,7 +388,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.costs.spent += (part - self.costs.spent) * SPENT_STEP;
     }
 
-    /// What this tick has to pay for what others do with samples, and for the safepoint watcher.
+    /// Cost that this tick pays for the drainer and for the safepoint watcher, in ns.
     fn debt(&mut self, look: &grid::Look) -> u64 {
         let stops_cpu_ns = self.setup.stops.cpu_ns();
         let before_ns = std::mem::replace(&mut self.costs.stops_cpu_ns, stops_cpu_ns);
@@ -398,7 +398,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.costs.debt.pay(new_ns, look.ticks, most_ns as u64)
     }
 
-    /// CPU time of this thread since the last call: waking up is part of it.
+    /// CPU time of this thread since the last call, including the time to wake up.
     fn cpu_since(&mut self) -> u64 {
         let now_ns = process::own_cpu().as_nanos() as u64;
         now_ns.saturating_sub(std::mem::replace(&mut self.costs.cpu_ns, now_ns))
@@ -427,7 +427,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Takes in threads that have begun since the last tick, and lets go those that have ended.
+    /// Adds threads that have started since the last tick, and removes those that have ended.
     fn update_members(&mut self, shelf: &Shelf) {
         for index in self.setup.recorder.registry.take_changed() {
             let Some(record) = self.setup.engine.record(index) else {
@@ -442,12 +442,12 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             }
             let goes_on = self.known.get(place).map(|it| it.generation) == Some(generation);
             let before = self.seen.get(place).map_or(0, |seen| seen.managed);
-            // A native thread that has attached again has another structure of the runtime's.
+            // A native thread that attaches again has another structure in the runtime.
             let is_known = is_one && goes_on && before == managed;
             if self.members.contains(index) && !is_known {
                 self.remove(index, shelf);
             }
-            // Those of the first tick were there before us.
+            // Threads of the first tick started before the sampler.
             let begins = self.number > 1;
             if is_one && self.members.insert(index) {
                 self.clock.begin(index);
@@ -471,7 +471,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Also of a thread that was taken in when its id was not known yet.
+    /// Updates the id of a thread, which may become known only after the thread was added.
     fn update_id(&mut self, index: u32) {
         let Some(known) = self.known.get_mut(index as usize) else {
             return;
@@ -484,7 +484,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// A thread is no more.
+    /// Removes a thread that has ended.
     fn remove(&mut self, index: u32, shelf: &Shelf) {
         self.clock.end(index);
         self.report_ended(shelf);
@@ -531,7 +531,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
     }
 }
 
-/// The part of a processor that sampling aims at: costs scatter, and the budget is the limit.
+/// Target of sampling as a part of a processor. It is below the budget, because costs vary.
 fn aim<R: Runtime>(setup: &Setup<R>) -> f64 {
     const AIM: f64 = 0.9;
     AIM * f64::from(setup.options.wall_budget_ppm) / 1e6

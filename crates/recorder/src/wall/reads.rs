@@ -11,39 +11,40 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Data of the thread that comes so many later are fetched ahead, and of those half as far away
-/// what the record points to.
+/// Data of the thread that is read so many reads later are prefetched. Half as far ahead, the data
+/// that its record points to are prefetched.
 const AHEAD: usize = 12;
-/// A thread of this age in ticks gets a page that counts its turns.
+/// Age in ticks at which a thread gets a page that counts its turns.
 const PAGE_TICKS: u32 = 25;
-/// Part of the interval that mapping pages may take, and what the purse has to hold for it.
+/// Part of the interval that mapping pages may take, and the least fill of the purse for it.
 const PAGES_PART: f64 = 0.05;
 const PAGES_FILL: f64 = 0.3;
-/// Time between two readings of the kernel's account of a thread, in ns: of one that moves, and of
-/// one that always waits in one place.
+/// Time between two reads of the kernel's account of a thread that moves, in ns. Threads that stay
+/// in one place have [`SCHEDULE_CALM_NS`].
 const SCHEDULE_NS: u64 = 250_000_000;
 /// Part of the budget that the accounts of threads that move may take.
 const SCHEDULE_PART: f64 = 0.1;
+/// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
 
-/// What a read of a thread needs, in one line of cache.
+/// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Seen {
     record: Option<&'static ThreadRecord>,
-    /// What the runtime knows it by.
+    /// Its structure in the runtime.
     pub managed: u64,
     /// How much it had run at its last read.
     mark: Option<Mark>,
-    /// Since which tick it is known.
+    /// The tick in which it was taken in.
     since: u32,
     /// Whether it was off a processor since the mark was read.
     is_settled: bool,
-    /// Whether only the kernel knows if it waits.
+    /// Whether only the kernel knows whether it waits.
     may_run: bool,
-    /// When the kernel's account of it was read, in ns.
+    /// Time of the last read of the kernel's account, in ns.
     pub accounted_ns: u64,
-    /// Whether there were two accounts, and whether it waited at a read since the last one.
+    /// Whether two accounts were read. `was_off`: a read since the last account found it waiting.
     is_accounted: bool,
     was_off: bool,
 }
@@ -60,7 +61,7 @@ impl Seen {
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Reads these threads, and samples those that have to be. What sampling has cost, in ns.
+    /// Reads these threads and samples those that need it. Returns the cost of sampling in ns.
     pub(super) fn census(&mut self, ids: &[u32], shelf: &Shelf) -> u64 {
         self.allow_pages();
         let mut sampled_ns = 0;
@@ -70,12 +71,12 @@ impl<R: Runtime> Sampler<'_, R> {
                 sampled_ns += self.sample(*id, shelf);
             }
         }
-        self.counts.by_page += self.kernel.take_told();
+        self.counts.by_page += self.kernel.take_answered();
         self.report_ended(shelf);
         sampled_ns
     }
 
-    /// Samples threads that stay in places that were never sampled. What that has cost, in ns.
+    /// Samples threads that stay in places never sampled before. Returns the cost in ns.
     pub(super) fn sample_backlog(&mut self, shelf: &Shelf) -> u64 {
         let (mut cost_ns, mut is_first) = (0, true);
         self.kernel.keep_files(false);
@@ -87,7 +88,7 @@ impl<R: Runtime> Sampler<'_, R> {
         cost_ns + self.cpu_since()
     }
 
-    /// A page costs some 5 us once, and makes each later read cheaper.
+    /// Allows some mappings of pages. A page costs about 5 us once and makes later reads cheaper.
     fn allow_pages(&mut self) {
         let interval_ns = self.setup.options.wall_interval.as_nanos() as f64;
         let pages = match self.clock.purse().fill() > PAGES_FILL {
@@ -97,7 +98,7 @@ impl<R: Runtime> Sampler<'_, R> {
         self.kernel.allow_pages(pages);
     }
 
-    /// Reads a thread; whether it has to be sampled now.
+    /// Reads a thread. Returns whether it must be sampled now.
     fn read(&mut self, id: u32, shelf: &Shelf) -> bool {
         let Some(seen) = self.seen.get_mut(id as usize) else {
             return false;
@@ -110,13 +111,13 @@ impl<R: Runtime> Sampler<'_, R> {
         let is_calm = self.clock.is_calm(id);
         self.kernel.keep_files(!is_calm);
         let by_clock = seen.may_run || !R::Looks::HAS_FINGERPRINTS;
-        // Before the fingerprint: if the thread runs in between, the next read finds that it has.
+        // Read before the fingerprint: if the thread runs in between, the next read detects it.
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
         let is_equal = mark.is_some() && mark == seen.mark;
         let has_run = !(is_equal && seen.is_settled);
         seen.mark = mark;
         if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
-            // It was woken, and waits for a processor.
+            // The thread was woken and waits for a processor.
             let work = (0, || None);
             self.clock
                 .read(id, Fingerprint::running(), work, true, |_| true);
@@ -132,8 +133,8 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             self.clock.unlabel(id);
         }
-        // Where it is off a processor is known if two reads show the same, and it was not given one
-        // in between. One that is on a processor keeps its turns; its clock goes on.
+        // Two equal marks mean that the thread was off a processor in between, or on one all the
+        // time. On a processor its turns stay equal, but its clock advances.
         seen.is_settled = is_equal || matches!(mark, Some(Mark::Clock(_)));
         if !is_equal {
             self.account(id, record, shelf);
@@ -158,7 +159,7 @@ impl<R: Runtime> Sampler<'_, R> {
         is_wanted
     }
 
-    /// A sample has found the thread off a processor, when it had run this much.
+    /// Records that a sample found the thread off a processor, with this mark.
     pub(super) fn set_settled(&mut self, id: u32, mark: Mark) {
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.is_settled = true;
@@ -166,8 +167,8 @@ impl<R: Runtime> Sampler<'_, R> {
         }
     }
 
-    /// What says at once where a thread is, and what it works for. The endpoint belongs to it: two
-    /// endpoints may wait at one place for different reasons.
+    /// Reads the fingerprint and the context of a thread. The endpoint is part of the fingerprint:
+    /// two endpoints may wait at one place for different reasons.
     pub(super) fn fingerprint(&self, record: &ThreadRecord) -> (Fingerprint, Option<Context>) {
         let read = self.looks.fingerprint(record);
         let (fingerprint, mounted) = match read {
@@ -187,7 +188,7 @@ impl<R: Runtime> Sampler<'_, R> {
         (fingerprint, context)
     }
 
-    /// Reads the kernel's account of a thread, if that is due: how long it waited for a processor.
+    /// Reads how long a thread waited for a processor from the kernel's account, if that is due.
     fn account(&mut self, id: u32, record: &ThreadRecord, shelf: &Shelf) {
         let moving_ns = self.schedule_ns();
         let (seen, known) = (
@@ -199,7 +200,7 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         let now_ns = self.clock.now_ns();
         let passed_ns = now_ns.saturating_sub(seen.accounted_ns);
-        // How often it is switched is known after two accounts.
+        // The rate of switches is known after two accounts.
         let is_still = self.clock.is_calm(id) && !self.clock.runs(id);
         let period_ns = match is_still && seen.is_accounted {
             true => SCHEDULE_CALM_NS,
@@ -218,8 +219,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
-        // Until it is given a processor, a thread that was woken shows the place where it waited.
-        // Where processors are scarce, lively threads are asked for that if the budget allows it.
+        // A thread that was woken shows the place of its wait until it gets a processor. If reads
+        // check which lively threads are ready, that time was not counted as a wait.
         if self.clock.is_calm(id) || !self.kernel.asks() {
             self.clock.debit(id, woken_ns);
         }
@@ -234,8 +235,7 @@ impl<R: Runtime> Sampler<'_, R> {
         SCHEDULE_NS.max((lively as f64 * ASK_NS / share) as u64)
     }
 
-    /// Has the processor fetch what will be read of the threads that come next: their data lie far
-    /// apart and are in no cache.
+    /// Prefetches the data of the next threads: they lie far apart and are in no cache.
     fn fetch_ahead(&self, ids: &[u32], at: usize) {
         if at == 0 {
             ids.iter().take(AHEAD).for_each(|id| self.fetch_own(*id));
@@ -260,7 +260,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
     }
 
-    /// What the kernel and the runtime have: the record says where that is.
+    /// Prefetches the data of the kernel and of the runtime that the record points to.
     fn fetch_others(&self, id: u32) {
         let seen = self.seen.get(id as usize);
         if let Some(record) = seen.and_then(|seen| seen.record) {
@@ -270,7 +270,7 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 }
 
-/// Whether what a thread waits for, by the last sample of this class, has the same owner still.
+/// Whether the claim of the last sample of this class still has the same owner.
 fn holds<R: Runtime, L: Looks<R>>(
     looks: &L,
     record: &ThreadRecord,
@@ -281,7 +281,7 @@ fn holds<R: Runtime, L: Looks<R>>(
     claim.is_some_and(|(of, claim)| *of == class && looks.is_still(record, claim))
 }
 
-/// A number of what a thread works for.
+/// A hash of the context that a thread works for.
 fn key_of(context: Option<&Context>) -> u64 {
     context.map_or(0, |context| {
         let mut hasher = FxHasher::default();
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_told_apart_by_span_and_endpoint() {
+    fn work_key_differs_by_span_and_endpoint() {
         let of = |span, endpoint| {
             key_of(Some(&Context {
                 span,

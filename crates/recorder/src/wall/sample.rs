@@ -1,4 +1,4 @@
-//! One sample of a platform thread, and what is reported of it.
+//! Samples one platform thread and reports the result.
 
 use super::look::{Look, look};
 use super::who::{self, Who};
@@ -13,13 +13,13 @@ use dwell_wallclock::{Fingerprint, Label, Shown};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
-/// The place of time that no sample was made for in time.
+/// The place of time without a sample.
 pub(super) fn unsampled() -> Off {
     Off::at(Os::Waiting, None)
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Samples a thread. What that has cost, in ns.
+    /// Samples a thread. Returns the cost in ns.
     pub(super) fn sample(&mut self, id: u32, shelf: &Shelf) -> u64 {
         let before_ns = self.cpu_now();
         let is_new = !self.clock.is_labelled(id);
@@ -37,7 +37,7 @@ impl<R: Runtime> Sampler<'_, R> {
         crate::sys::process::own_cpu().as_nanos() as u64
     }
 
-    /// The class whose place this has shown; `None` if it has shown nothing.
+    /// Samples a thread. Returns the class whose place the sample shows, if it shows one.
     fn look_at(&mut self, id: u32, shelf: &Shelf) -> Option<u8> {
         let record = self.setup.engine.record(id)?;
         let (before, _) = self.fingerprint(record);
@@ -56,7 +56,8 @@ impl<R: Runtime> Sampler<'_, R> {
                 self.set_settled(id, mark);
                 Some(class)
             }
-            // A thread whose wait has ended meanwhile shows nothing: reads say how often it waits.
+            // If the wait ended during the sample, the sample shows nothing. Reads count how often
+            // the thread waits.
             Look::Ready
                 if before == fingerprint
                     && !fingerprint.runs()
@@ -73,7 +74,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
     }
 
-    /// Reports where a thread waits; `None` if there is no room.
+    /// Reports the place where a thread waits. Returns its class; `None` if there is no room.
     fn report_wait(
         &mut self,
         (id, record): (u32, &ThreadRecord),
@@ -128,7 +129,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         drop(notes);
         if !is_walked {
-            // There is nothing to walk by yet: the next read shall try again.
+            // Stacks cannot be walked yet, so the next read tries again.
             self.clock.settle(id, Some(labelled.class));
             self.clock.unreported(id, labelled.class);
         }
@@ -149,15 +150,15 @@ impl<R: Runtime> Sampler<'_, R> {
         name.map(String::into_boxed_str)
     }
 
-    /// The thread that has what is waited for; its frames are in `owner_frames`.
+    /// The thread that owns what is waited for; `owner_frames` receive its stack.
     fn see_owner(&mut self, claim: &Claim<R>) -> Option<Who> {
         let all = (&self.kernel, &self.threads);
         who::holder(&self.looks, all, claim, &mut self.owner_frames)
     }
 }
 
-/// A number for where a thread waits and for what: the same for two samples that are reported
-/// alike.
+/// A hash of the place where a thread waits and of what it waits for. Two samples that are reported
+/// alike have the same hash.
 fn place_of(off: &Off, stack: &[Frame], owner: Option<&(u64, &[Frame])>) -> u64 {
     let mut hasher = FxHasher::default();
     (off.os, off.monitor, off.is_owned_lock, stack).hash(&mut hasher);

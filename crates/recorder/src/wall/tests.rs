@@ -1,11 +1,11 @@
-//! Members, debts and the end, with a runtime that is none.
+//! Members, debts and the end of sampling, with a mock runtime.
 
 use super::*;
 use crate::looks::shelf::Notes;
 use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
 
-/// What a sampler works with, whose thread is that of the test.
+/// The setup of a sampler that runs on the test's own thread.
 struct Begun {
     agent: &'static Agent,
     setup: Setup<Mock>,
@@ -29,7 +29,7 @@ impl Begun {
         Sampler::new(&self.setup)
     }
 
-    /// Takes in new threads and lets go ended ones; the threads that are reported to be gone.
+    /// Adds new threads and removes ended ones. Returns the threads reported as gone.
     fn update(&self, sampler: &mut Sampler<'_, Mock>) -> Vec<u64> {
         sampler.update_members(&self.setup.shelf);
         let mut notes = Notes::default();
@@ -47,7 +47,7 @@ impl Begun {
 }
 
 #[test]
-fn stop_is_heard_at_once_and_from_then_on() {
+fn stop_request_ends_all_later_waits() {
     let stop = Stop::default();
     assert!(!stop.wait(Duration::ZERO));
     stop.ask();
@@ -91,7 +91,7 @@ fn threads_of_the_runtime_are_members_while_they_live() {
     assert_eq!(sampler.threads.of_id(7), Some(index));
     let known = &sampler.known[index as usize];
     assert_eq!((known.thread, known.id), (user, 7));
-    // Nothing has changed.
+    // A second update changes nothing.
     assert_eq!(begun.update(&mut sampler), []);
     assert_eq!(sampler.members.len(), 1);
     begun.agent.own_thread_ends();
@@ -102,7 +102,7 @@ fn threads_of_the_runtime_are_members_while_they_live() {
 }
 
 #[test]
-fn native_thread_is_no_member_until_it_attaches() {
+fn native_thread_becomes_member_when_it_attaches() {
     let begun = begun("");
     let mut sampler = begun.sampler();
     let seen = |managed, id| crate::recorder::Seen {
@@ -117,7 +117,7 @@ fn native_thread_is_no_member_until_it_attaches() {
     begun.agent.saw(&seen(0, 0));
     begun.update(&mut sampler);
     assert!(sampler.members.is_empty());
-    // Its id is known later than the thread.
+    // The thread is known before its id.
     begun.agent.saw(&seen(0x100, 0));
     begun.update(&mut sampler);
     let index = begun.own().index();
@@ -130,7 +130,7 @@ fn native_thread_is_no_member_until_it_attaches() {
 }
 
 #[test]
-fn record_of_another_thread_is_gone_and_taken_in() {
+fn reused_record_replaces_ended_thread() {
     let begun = begun("");
     let mut sampler = begun.sampler();
     begin_thread(begun.agent, "one", 1, 1);
@@ -142,7 +142,7 @@ fn record_of_another_thread_is_gone_and_taken_in() {
     assert_eq!(engine.reap(|_| ()), 1);
     begin_thread(begun.agent, "other", 2, 1);
     let (again, second) = (begun.own().index(), begun.own().user());
-    assert_eq!(again, index, "or there is nothing to be told apart");
+    assert_eq!(again, index, "the record must be reused here");
     assert_eq!(begun.update(&mut sampler), [first]);
     assert!(sampler.members.contains(index) && sampler.members.len() == 1);
     assert_eq!(sampler.known[index as usize].thread, second);
@@ -162,7 +162,7 @@ fn cost_of_others_is_paid_up_to_a_part_of_the_budget() {
     begun.setup.shelf.add_drain_cpu_ns(1_000_000_000);
     let most = OTHERS_PART * aim(&begun.setup) * 20e6;
     assert_eq!(sampler.debt(&after_many), most as u64);
-    // The safepoint watcher's cost counts from where it was.
+    // The safepoint watcher's cost counts from the sampler's start.
     begun.setup.stops.set_cpu_ns(50_000);
     let mut later = begun.sampler();
     assert_eq!(later.debt(&look), 0);
@@ -194,7 +194,7 @@ fn last_tick_reports_time_without_a_sample() {
         Note::Run(run) => Some((run.class, run.weight_ns)),
         _ => None,
     });
-    // One interval at most: it is in no other tick.
+    // At most one interval, which no other tick counts.
     assert!(
         runs.into_iter()
             .all(|(class, ns)| class == UNSAMPLED && ns <= 20_000_000)

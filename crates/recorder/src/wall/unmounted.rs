@@ -1,5 +1,5 @@
-//! What a look at a logical thread stands for that no platform thread runs, and how it is told. How
-//! such threads are found is the runtime's matter.
+//! Weights and reports of samples of logical threads that no platform thread runs. The runtime
+//! finds these threads.
 
 use super::look::Kernel;
 use super::who;
@@ -13,7 +13,7 @@ use dwell_context::Context;
 use dwell_walker::Frame;
 use std::sync::Arc;
 
-/// A tick: when, the time it stands for, and what may be chosen.
+/// A tick: its time, the time it stands for, and which threads may be chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// On the monotonic clock.
@@ -22,38 +22,37 @@ pub struct Moment {
     pub span_ns: u64,
     /// Whether only threads that work for a request count.
     pub only_context: bool,
-    /// What is to be paid for looks that others have worked on.
+    /// Cost of samples on other threads that this tick pays, in ns.
     pub debt_ns: u64,
 }
 
-/// So many looks at such threads are wanted at a time, where there are as many threads: beginning
-/// to look costs as much as several.
+/// Wanted samples at a time, if there are as many threads: starting to sample costs as much as
+/// several samples.
 const WANTED: usize = 64;
 
-/// Ticks without looks at such threads, for which the next ones stand.
+/// Ticks without samples of such threads. The next samples stand for them.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     pub ticks: u64,
     span_ns: u64,
     debt_ns: u64,
-    /// Looks at other threads meanwhile.
+    /// Samples of other threads in these ticks.
     pub looked: usize,
-    /// How many there were when some were looked at last ...
+    /// Estimated number of threads when some were last sampled.
     estimated: f64,
-    /// ... and how many looks there were, if no more were to be had.
+    /// Number of samples, if these were all threads.
     all: Option<usize>,
 }
 
 impl LeftOut {
-    /// So many ticks, which stand for so long, with what is to be paid in them; they may be looked
-    /// in or not.
+    /// Adds ticks, the time they stand for and the cost to pay in them, with or without samples.
     pub fn add(&mut self, ticks: u64, span_ns: u64, debt_ns: u64) {
         self.ticks += ticks;
         self.span_ns += span_ns;
         self.debt_ns += debt_ns;
     }
 
-    /// What the looks stand for that are made now, and after how many ticks.
+    /// The moment that samples made now stand for, and the number of ticks since the last ones.
     pub fn take(&mut self, at_ns: u64, only_context: bool) -> (Moment, u64) {
         let moment = Moment {
             at_ns,
@@ -64,18 +63,18 @@ impl LeftOut {
         (moment, std::mem::take(&mut self.ticks))
     }
 
-    /// How many looks are wanted.
+    /// Number of samples wanted.
     pub fn wanted(&self) -> usize {
         self.all.unwrap_or(WANTED).min(WANTED)
     }
 
-    /// What was found by so many looks; whether there was nobody else to be looked at.
+    /// Records the result of `looked` samples. `are_all`: there were no more threads to sample.
     pub fn found(&mut self, found: &Found, looked: usize, are_all: bool) {
         self.estimated = found.estimated;
         self.all = are_all.then_some(looked);
     }
 
-    /// Nobody is looked at: there are as many as before.
+    /// Result of a tick without samples: the estimate does not change.
     pub fn as_before(&self) -> Found {
         Found {
             estimated: self.estimated,
@@ -84,7 +83,7 @@ impl LeftOut {
     }
 }
 
-/// Tells what looks at such threads have seen in a tick.
+/// Reports the samples of such threads in a tick.
 #[derive(Clone, Copy)]
 pub struct Teller<'a> {
     pub(super) moment: Moment,
@@ -94,8 +93,8 @@ pub struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Tells what was seen of a thread that stands for `each`: its frames are in `frames`; the
-    /// other buffer is for those of who has what it waits for.
+    /// Reports the sample of a thread that stands for `each` threads. `frames` has its stack. The
+    /// other buffer is for the stack of the owner of what it waits for.
     pub fn tell<R: Runtime, L: Looks<R>>(
         &self,
         looks: &L,
@@ -143,7 +142,7 @@ impl Teller<'_> {
     }
 }
 
-/// Tells the drainer of one look; false if there is no room.
+/// Reports one sample to the drainer; false if there is no room.
 fn tell<C>(
     seen: OffLogical<C>,
     (frames, owner): (&[Frame], Option<(u64, &[Frame])>),
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_stand_for_the_ticks_that_were_left_out() {
+    fn samples_stand_for_the_ticks_left_out() {
         let mut left_out = LeftOut::default();
         left_out.add(1, 20, 3);
         left_out.add(2, 40, 4);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_looks_are_wanted_than_there_are_threads() {
+    fn wanted_samples_do_not_exceed_threads() {
         let mut left_out = LeftOut::default();
         assert_eq!(left_out.wanted(), WANTED);
         let found = Found {

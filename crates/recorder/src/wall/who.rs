@@ -1,5 +1,5 @@
-//! Whom a look tells of beside the thread that waits: who has what it waits for, and which logical
-//! thread is on it.
+//! Other threads in the sample of a waiting thread: the owner of what it waits for, and the
+//! logical thread that is mounted on it.
 
 use super::look::{Kernel, walk_holder};
 use crate::looks::shelf::{Note, Notes};
@@ -8,14 +8,14 @@ use crate::runtime::{Looks, Runtime};
 use crate::threads::VIRTUAL_KEY;
 use dwell_walker::Frame;
 
-/// A thread that a look tells of.
+/// Another thread that a sample names.
 #[derive(Debug)]
 pub struct Who {
-    /// The thread.
+    /// The thread's key in the recording.
     pub key: u64,
-    /// How many frames tell where it is.
+    /// Frames of its stack; 0 if it was not walked.
     pub len: usize,
-    /// Of a logical one, its name if that can be told.
+    /// Name of a logical thread, if it is known.
     name: Option<Box<str>>,
 }
 
@@ -38,7 +38,7 @@ impl Who {
     }
 }
 
-/// The thread that has what is waited for; `frames` get where it is, if it waits as well.
+/// The thread that owns what is waited for. If it waits as well, `frames` receive its stack.
 pub fn holder<R: Runtime, L: Looks<R>>(
     looks: &L,
     (kernel, threads): (&Kernel, &Threads),
@@ -46,7 +46,7 @@ pub fn holder<R: Runtime, L: Looks<R>>(
     frames: &mut [Frame],
 ) -> Option<Who> {
     let (place, is_platform) = match looks.holder(claim, threads)? {
-        // Where it is, is not looked for.
+        // The stack of an unmounted owner is not read.
         Holder::Unmounted(id) => return Some(Who::of_id(id, None)),
         Holder::Platform(place) => (place, true),
         Holder::On(place) => (place, false),
