@@ -83,15 +83,21 @@ mod tests {
         };
         let hidden = Jvm {
             readable: false,
+            uid: crate::sys::user() + 1,
             ..plain.clone()
         };
-        let text = table(&[plain, boxed, hidden]);
+        let capable = Jvm {
+            uid: crate::sys::user(),
+            ..hidden.clone()
+        };
+        let text = table(&[plain, boxed, hidden, capable]);
         assert_eq!(
             text,
             "  PID  USER  JDK     UPTIME  MAIN\n\
              \x20   7  root  25.0.3   1m01s  com.example.Main\n\
              12345  4242  ?        1m01s  ?  (in a container, pid 1 there)\n\
-             \x20   7  root  25.0.3   1m01s  com.example.Main  (belongs to another user)\n"
+             \x20   7  root  25.0.3   1m01s  com.example.Main  (belongs to another user)\n\
+             \x20   7  root  25.0.3   1m01s  com.example.Main  (the kernel denies looking into it)\n"
         );
         assert!(table(&[]).contains("no JVM"));
     }
