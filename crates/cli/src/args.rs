@@ -581,7 +581,7 @@ pub struct View {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each finding has its cost (a share of wall or CPU time with a 95 % confidence interval), evidence,
-fix and confidence. docs/explain.md lists the rules and their conditions.
+fix and confidence. docs/explain-rules.md lists the rules and their conditions.
 
 Examples:
   dwell explain app.jfr                 all findings, most costly first
@@ -602,7 +602,7 @@ pub struct Explain {
 /// `dwell diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Rows marked * are significant, see docs/explain.md.
+Rows marked * are significant, see docs/diff.md.
 
 Examples:
   dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, per second;
