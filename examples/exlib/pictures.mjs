@@ -1,4 +1,4 @@
-// Takes the pictures of docs/report.md from pages of the demo. Opens files only; asks no network.
+// Takes the pictures of docs/report*.md from pages of the demo. Opens files only; asks no network.
 //
 // usage: node pictures.mjs PAGE.html COMPARED.html FOLDER [light|dark] [WIDTH]
 import { join } from 'node:path';

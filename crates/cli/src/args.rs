@@ -93,7 +93,7 @@ Examples:
   dwell record                          the only JVM that runs here, until Ctrl-C
   dwell record -d 30s 4711              JVM 4711 for 30 seconds
   dwell record -i 1ms -o slow MyService finer, to slow.jfr and slow.html
-  dwell record --no-agent 4711          load nothing into the JVM; see docs/stacks.md
+  dwell record --no-agent 4711          load nothing into the JVM; see docs/no-agent.md
   dwell record -- java -jar app.jar     from the program's start to its end
   dwell record -- mono --debug app.exe  the same for Mono, with lines; see docs/mono.md";
 
@@ -431,7 +431,7 @@ Examples:
   dwell top 4711                        until q, Ctrl-C or the JVM's end
   dwell top --window 30s MyService      the last 30 seconds
   dwell top --batch -n 1 4711           one screen as plain text, after 10 seconds
-  dwell top --no-agent 4711             load nothing into the JVM; see docs/stacks.md")]
+  dwell top --no-agent 4711             load nothing into the JVM; see docs/no-agent.md")]
 pub struct Top {
     /// Window of time that is shown, from 1s to 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::window)]
@@ -581,7 +581,7 @@ pub struct View {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each finding has its cost (a share of wall or CPU time with a 95 % confidence interval), evidence,
-fix and confidence. docs/explain.md lists the rules and their conditions.
+fix and confidence. docs/explain-rules.md lists the rules and their conditions.
 
 Examples:
   dwell explain app.jfr                 all findings, most costly first
@@ -602,7 +602,7 @@ pub struct Explain {
 /// `dwell diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Rows marked * are significant, see docs/explain.md.
+Rows marked * are significant, see docs/diff.md.
 
 Examples:
   dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, per second;

@@ -83,7 +83,7 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
             "its samples stand for {} of the CPU time used",
             percent(seen)
         );
-        reasons.push((text, "see docs/limits.md for what takes no samples"));
+        reasons.push((text, "see docs/limits-samples.md for what takes no samples"));
     }
     reasons
 }
