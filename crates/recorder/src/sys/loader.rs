@@ -2,6 +2,7 @@
 //! unloaded.
 
 use super::joined;
+use dwell_signal::Live;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 
@@ -37,6 +38,27 @@ pub fn generation() -> Generation {
     out
 }
 
+/// Most program headers of a library that are read.
+const HEADERS_MAX: usize = 256;
+
+/// Copies the program headers of a library. They lie in the mapped file, and if somebody has
+/// truncated the file, reading them raises SIGBUS. Empty if they cannot be read.
+fn headers(info: &libc::dl_phdr_info, live: Option<Live>) -> Vec<libc::Elf64_Phdr> {
+    let count = usize::from(info.dlpi_phnum).min(HEADERS_MAX);
+    let mut headers = Vec::with_capacity(count);
+    let size = count * size_of::<libc::Elf64_Phdr>();
+    let Some(live) = live else {
+        return headers;
+    };
+    // SAFETY: the destination is the vector's own room for so many headers. They consist of
+    // integers, so any bytes are valid, and the length covers copied headers only.
+    unsafe {
+        let copied = live.copy(headers.as_mut_ptr().cast(), info.dlpi_phdr as u64, size);
+        headers.set_len(copied / size_of::<libc::Elf64_Phdr>());
+    }
+    headers
+}
+
 /// A library as the loader lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
@@ -67,20 +89,17 @@ unsafe extern "C" fn take_loaded(
     _size: usize,
     out: *mut c_void,
 ) -> c_int {
-    // SAFETY: the loader passes a valid info, whose headers and name are there as long as the
-    // library is, and `out` is the vector of `loaded`.
-    let (info, headers, path, out) = unsafe {
+    // SAFETY: the loader passes a valid info, whose name is there as long as the library is, and
+    // `out` is the vector of `loaded`.
+    let (info, path, out) = unsafe {
         let info = &*info;
-        let headers = match info.dlpi_phdr.is_null() {
-            true => &[][..],
-            false => std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
-        };
         let path = match info.dlpi_name.is_null() {
             true => c"",
             false => CStr::from_ptr(info.dlpi_name),
         };
-        (info, headers, path, &mut *out.cast::<Vec<Loaded>>())
+        (info, path, &mut *out.cast::<Vec<Loaded>>())
     };
+    let headers = headers(info, Live::install().ok());
     const PAGE_MASK: u64 = 0xfff;
     let segments = || headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
     let Some(lowest) = segments().min_by_key(|it| it.p_vaddr) else {
@@ -143,13 +162,10 @@ unsafe extern "C" fn take_block(
     if size < size_of::<libc::dl_phdr_info>() {
         return 1; // an old loader, which does not report it
     }
-    // SAFETY: the loader passes a valid info, as long as this says, whose headers are mapped as
-    // long as the library is, and `out` is the vector of `thread_local_blocks`.
-    let (info, headers, out) = unsafe {
-        let info = &*info;
-        let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-        (info, headers, &mut *out.cast::<Vec<Block>>())
-    };
+    // SAFETY: the loader passes a valid info, as long as this says, and `out` is the vector of
+    // `thread_local_blocks`.
+    let (info, out) = unsafe { (&*info, &mut *out.cast::<Vec<Block>>()) };
+    let headers = headers(info, Live::install().ok());
     let loaded = headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
     let Some(lowest) = loaded.map(|it| it.p_vaddr).min() else {
         return 0;
