@@ -38,7 +38,7 @@ fn row(jvm: &Jvm) -> [String; 5] {
     }
     if !jvm.readable {
         main.push_str(match jvm.uid == crate::sys::user() {
-            true => "  (the kernel denies looking into it)",
+            true => "  (hidden by the kernel)",
             false => "  (belongs to another user)",
         });
     }
@@ -97,7 +97,7 @@ mod tests {
              \x20   7  root  25.0.3   1m01s  com.example.Main\n\
              12345  4242  ?        1m01s  ?  (in a container, pid 1 there)\n\
              \x20   7  root  25.0.3   1m01s  com.example.Main  (belongs to another user)\n\
-             \x20   7  root  25.0.3   1m01s  com.example.Main  (the kernel denies looking into it)\n"
+             \x20   7  root  25.0.3   1m01s  com.example.Main  (hidden by the kernel)\n"
         );
         assert!(table(&[]).contains("no JVM"));
     }
