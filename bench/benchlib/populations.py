@@ -9,15 +9,17 @@ from pathlib import Path
 
 from . import recordings, stats, table, tools
 
-# The others of each population (bench/java/WallOthers.java).
+# The others of each population (bench/java/WallOthers.java). The last one alone uses more than two
+# processors, and is not in the default.
 OTHERS = {
     "idle-50": "idle:50", "idle-500": "idle:500", "idle-2000": "idle:2000",
     "idle-10000": "idle:10000", "nap-50": "nap:50:100", "nap-500": "nap:500:100",
-    "nap-2000": "nap:2000:100", "nap-10000": "nap:10000:100", "nap10ms-50": "nap:50:10",
+    "nap-2000": "nap:2000:100", "nap10ms-50": "nap:50:10",
     "nap10ms-500": "nap:500:10", "pool-200": "pool:200", "tenth-50": "tenth:50",
     "tenth-500": "tenth:500", "virtual-10000": "virtual:10000", "brief-200": "brief:200",
-    "handover": "handover",
+    "handover": "handover", "nap-10000": "nap:10000:100",
 }
+DEFAULT = tuple(OTHERS)[:-1]
 QUICK = ("idle-50", "nap-500")
 WORKERS = 5
 HOLE_MS = 100
@@ -135,20 +137,21 @@ def print_rows(rows: list) -> None:
             continue
         alone = groups.get((population, jdk, "none"), [])
         base = stats.median(row["cpu"] for row in alone)
-        added = [row | {"added": row["cpu"] - base} for row in some]
+        found = [row | {"added": 100 * (row["cpu"] - base), "gaps": 100 * row["holes"],
+                        "kb": row["bytes"] / 1000} for row in some]
         own = name != "async-wall"
+        low, high = (pick(row["accounted"][at] for row in some) for at, pick in ((0, min), (1, max)))
         lines.append([
-            population, jdk, name, len(some), spread(some, "distance", ".1f"),
-            spread(some, "noise", ".1f"), spread(some, "worst", ".1f"),
-            f"{min(row['accounted'][0] for row in some):.3f} to "
-            f"{max(row['accounted'][1] for row in some):.3f}" if own else "-",
-            spread(some, "holes", ".1%") if own else "-", spread(some, "found", ".0f"),
-            f"{base:.1%}", spread(added, "added", ".1%"), spread(some, "bytes", ".0f")])
+            population, jdk, name, len(some), spread(found, "distance", ".1f"),
+            spread(found, "noise", ".1f"), spread(found, "worst", ".1f"),
+            f"{low:.3f} to {high:.3f}" if own else "-",
+            spread(found, "gaps", ".1f") if own else "-", spread(found, "found", ".0f"),
+            f"{100 * base:.1f}", spread(found, "added", ".1f"),
+            spread(found, "kb", ".0f") if own else "-"])
     print(table.markdown(
-        ["others", "JDK", "profiler", "n", "distance of five, points", "noise of a sample a tick",
-         "worst of the five beyond noise", "time accounted, of the five's lives",
-         "in holes over 100 ms, the worst", "other threads seen", "CPU without a profiler",
-         "CPU added, of one processor", "bytes a minute"], lines))
+        ["others", "JDK", "profiler", "n", "distance", "noise", "worst beyond noise",
+         "time accounted", "% in holes over 100 ms", "others seen", "CPU without, %",
+         "CPU added, %", "KB a minute"], lines))
 
 
 def order(item) -> tuple:
@@ -158,6 +161,8 @@ def order(item) -> tuple:
 
 
 def spread(rows: list, name: str, form: str) -> str:
-    """Median and range."""
+    """Median and range; of one run, its value."""
     values = sorted(row[name] for row in rows)
+    if len(values) == 1:
+        return f"{values[0]:{form}}"
     return f"{stats.median(values):{form}} ({values[0]:{form}} to {values[-1]:{form}})"
