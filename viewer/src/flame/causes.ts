@@ -67,6 +67,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'class-init': 'waiting for a class to be initialised',
   'jit-wait': 'waiting for the compiler',
   'vm-lock': 'waiting for a lock of the JVM itself',
+  stopped: 'whole process stopped (signal, debugger, freezer)',
   'idle-pool': 'idle pool thread',
   unknown: 'inside the runtime, reason unknown',
 };
