@@ -118,7 +118,7 @@ impl<R: Runtime> Recorder<R> {
         if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             let path = session.path().display();
             return Err(match session.is_ending() {
-                true => format!("the rest of {path} is still being written; try again later"),
+                true => format!("the end of {path} is still being written; try again later"),
                 false => format!("already recording to {path}; use 'dwell stop' first"),
             });
         }

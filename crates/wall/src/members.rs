@@ -139,7 +139,7 @@ mod tests {
         let bound = |z: f64| freedom * (1.0 - part + z * part.sqrt()).powi(3);
         assert!(
             chi < bound(4.9),
-            "{chi} of at most {}: {counts:?}",
+            "{chi} is over {}: {counts:?}",
             bound(4.9)
         );
         // And not suspiciously even.

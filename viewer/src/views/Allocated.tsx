@@ -27,7 +27,7 @@ export function Allocated({ store }: { store: Store }) {
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
           {interval(allocated)}.
           {allocated.lost > 0 &&
-            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost: shares are of the rest.`}
+            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost; shares are without them.`}
         </>
       }
       columns={[

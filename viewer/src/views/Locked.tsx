@@ -32,7 +32,7 @@ export function Locked({ store }: { store: Store }) {
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}.{' '}
           {locked.intervalNs > 0 ? chosen(locked) : plain(waitsNote ?? '')}
           {locked.lost > 0 &&
-            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost: shares are of the rest.`}
+            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost; shares are without them.`}
           {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
         </>
       }

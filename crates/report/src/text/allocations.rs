@@ -37,7 +37,7 @@ impl Report<'_> {
             let lost = plural(sampling.lost, "sample");
             let not = size(sampling.lost_bytes);
             self.raw(&format!(
-                "  lost: {lost} (buffer full), which stood for {not}: shares are of the rest"
+                "  lost: {lost} (buffer full), which stood for {not}; shares are without them"
             ));
         }
         self.raw("");
