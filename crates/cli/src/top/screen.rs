@@ -42,7 +42,7 @@ const NAME_LEAST: usize = 20;
 const HEAD_FROM: usize = 14;
 
 const HELP: &[&str] = &[
-    "100 % is one processor, or one thread, for the whole window. WALL% is the",
+    "100 % is one CPU, or one thread, for the whole window. WALL% is the",
     "time of Java threads, running or waiting; self: in the method itself.",
     "",
     "1-7 Tab       methods, threads, endpoints, causes, safepoints, stacks, calls",

@@ -64,7 +64,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             heap_advice(facts, true),
             allocators.advice(),
             match works_beside(facts) {
-                true => "; give the collector more processors (-XX:ConcGCThreads), if any are free",
+                true => "; give the collector more threads (-XX:ConcGCThreads), if CPUs are free",
                 false => "",
             }
         ),

@@ -355,7 +355,7 @@ impl Pool<'_> {
                 ),
                 false => format!(
                     "shorten the wait in {}; until then more threads than {threads} help, because \
-                     these do not use the processors",
+                     these do not use the CPUs",
                     short(place)
                 ),
             },

@@ -98,8 +98,8 @@ impl Shown {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {peer} is slow; call it less often in {place} (cache, batch), in \
-                 parallel, over keep-alive connections"
+                "find out why {peer} is slow, or call it less often in {place} (cache, batch), in \
+                 parallel, or over keep-alive connections"
             ),
             Shown::Often => format!(
                 "answers are fast: call {peer} less often in {place} (cache, batch), or in \

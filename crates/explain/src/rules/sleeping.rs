@@ -106,7 +106,7 @@ fn of_requests(
             short(place)
         ),
         sure: Sure::High,
-        because: "its threads were sampled asleep while they had the request".to_owned(),
+        because: "its threads were sampled asleep while they handled the request".to_owned(),
     })
 }
 
