@@ -171,7 +171,7 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
     found.collect()
 }
 
-/// The share, and for CPU time also the time that all CPUs need for it: findings are ordered by that.
+/// The share. For CPU time also the time that all CPUs need for it, by which findings are ordered.
 fn cost(finding: &Finding) -> String {
     let lost_ns = finding.lost_ns().unwrap_or(0);
     let is_less = lost_ns < finding.share.ns && finding.share.of.ends_with(CPU_TIME);

@@ -308,7 +308,8 @@ mod tests {
             })
             .to_vec();
         let text = art.found(check)[0].evidence[0].text.clone();
-        let told = "counted 40 compilations of 400 ms, 2 of them discarded, 25 % of them in the second half";
+        let told = "counted 40 compilations of 400 ms, 2 of them discarded, 25 % of them in the \
+                    second half";
         assert!(text.contains(told), "{text}");
     }
 
