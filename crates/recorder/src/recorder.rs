@@ -318,7 +318,7 @@ impl<R: Runtime> Recorder<R> {
     /// The process ends: writes the recording.
     pub fn finish(&self) {
         let session = self.session().take();
-        // Once is enough to wait for one that cannot write the rest.
+        // One wait is enough for a session that cannot write its remaining data.
         if let Some(mut session) = session.filter(|session| !session.is_ending()) {
             session.stop();
         }
