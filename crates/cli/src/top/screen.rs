@@ -215,7 +215,7 @@ fn wall(snapshot: &Snapshot, width: usize) -> Line {
 }
 
 fn stood_still(snapshot: &Snapshot) -> Line {
-    let mut parts = vec![("stops ".to_owned(), Ink::Faint)];
+    let mut parts = vec![("safepoints ".to_owned(), Ink::Faint)];
     let kinds = KINDS.iter().filter(|kind| kind.words.all_stand);
     if snapshot.profile.info().engine.contains("outside") {
         let others: Vec<_> = kinds.map(|kind| format!("{}s", kind.words.one)).collect();

@@ -91,7 +91,8 @@ fn is_own() -> bool {
     (OWN_THREADS.iter()).any(|tid| tid.load(Ordering::Relaxed) == own)
 }
 
-/// Memory after `malloc` has failed; null on threads that are not ours if the reserve is empty, too.
+/// Memory after `malloc` has failed. On threads that are not ours it is null if the reserve is
+/// empty, too.
 #[cold]
 fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
