@@ -70,9 +70,8 @@ function summary(profile: Profile): string[] {
   const sums = sumsOf(profile);
   const parts = [plural(sums.samples, 'sample')];
   const isCpu = (profile.header.measured ?? CPU_TIME) === CPU_TIME;
-  const of = isCpu ? ` of ${CPU_TIME}` : '';
-  if (unit === 'ns') parts.push(weight(sums.weight, unit) + of);
-  if (info.durationNs > 0) parts.push(`recorded for ${duration(info.durationNs)}`);
+  if (unit === 'ns') parts.push(weight(sums.weight, unit) + (isCpu ? ' of CPU' : ''));
+  if (info.durationNs > 0) parts[parts.length - 1] += ` in ${duration(info.durationNs)}`;
   if (sums.failed > 0) parts.push(`${percent(sums.failed / sums.weight)} of stacks failed`);
   const lost = losses.reduce((lost, loss) => lost + loss.samples, 0);
   if (lost > 0) parts.push(`${plural(lost, 'sample')} lost`);
