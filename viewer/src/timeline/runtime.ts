@@ -143,7 +143,7 @@ function toldThrottled({ throttled, header }: Profile, time: number): Told {
   const title = 'CPU-throttled';
   const quota = (header.cpuLimit?.quotaNs ?? 0) / 1e9;
   const kind = quota > 0 ? `of ${quota.toFixed(2)} CPUs` : '';
-  if (i < 0) return { title, kind, facts: [['At', `${duration(time)}: it was not`]] };
+  if (i < 0) return { title, kind, facts: [['At', `${duration(time)}: not throttled`]] };
   const facts: [string, string][] = [
     ['Within', `${duration(length[i]!)} from ${duration(from[i]!)} on`],
     ['Throttled', `${duration(held[i]!)}, of all threads together`],

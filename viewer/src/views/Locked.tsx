@@ -55,9 +55,8 @@ function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
     ? ` (threshold at the end; raised from ${duration(askedNs)} by the rate limit)`
     : '';
   return (
-    `Of monitors all waits of ${duration(intervalNs)} or longer are recorded, shorter ones by ` +
-    `chance${grown}; in the whole recording there were ${plural(waits, 'wait')} of ` +
-    `${duration(blockedNs)}.`
+    `For monitors, all waits of ${duration(intervalNs)} or longer are recorded, shorter ones at ` +
+    `random${grown}. The full recording had ${plural(waits, 'wait')} of ${duration(blockedNs)}.`
   );
 }
 

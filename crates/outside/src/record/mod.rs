@@ -89,8 +89,8 @@ pub enum Error {
     },
     /// Each thread needs a descriptor on each processor.
     #[error(
-        "process {pid} has {threads} threads on {processors} processors: sampling them takes \
-         {needed} descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
+        "process {pid} has {threads} threads on {processors} CPUs: sampling them takes {needed} \
+         descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
     )]
     TooMany {
         /// The process.
