@@ -172,9 +172,8 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time in {pool}{by}: all of the pool is in use",
-                whose.name,
-                percent(share.value)
+                "{} in {pool}{by}: all of the pool is in use",
+                whose.spends("wait", share.value)
             ),
             weight: wait.gravity(facts),
             share,

@@ -4,7 +4,7 @@ use super::{no_wall, queries};
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
-use crate::numbers::{duration, percent, short};
+use crate::numbers::{duration, short};
 use crate::stacks::Nodes;
 use crate::waits::{Wait, gather};
 
@@ -150,9 +150,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time for {peer} in {place}{each}",
-                whose.name,
-                percent(share.value)
+                "{} for {peer} in {place}{each}",
+                whose.spends("wait", share.value)
             ),
             weight: wait.gravity(facts),
             share,

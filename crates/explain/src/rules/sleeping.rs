@@ -92,11 +92,7 @@ fn of_requests(
         });
     Some(Finding {
         rule: "",
-        what: format!(
-            "{} sleeps {} of its time in {place}{each}",
-            whose.name,
-            percent(share.value)
-        ),
+        what: format!("{} in {place}{each}", whose.spends("sleep", share.value)),
         weight: wait.gravity(facts),
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
