@@ -38,7 +38,7 @@ pub struct Cli {
 pub enum Command {
     /// List the JVMs and Mono programs of this machine, including those in containers
     Ps,
-    /// Record a JVM and make a flame graph
+    /// Record a JVM: write a JFR file and an HTML page, and print findings
     Record(Record),
     /// Start a recording in the background
     Start(Start),
@@ -135,10 +135,10 @@ pub struct Sampling {
     /// Interval of wall-clock samples, from 1ms to 10s
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
     pub wall: Duration,
-    /// Threads sampled at each tick [default: as many as --wall-budget allows]
+    /// Maximum threads sampled at each tick [default: as many as --wall-budget allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub wall_threads: Option<u32>,
-    /// Maximum share of one processor for wall-clock sampling
+    /// Maximum share of one CPU for wall-clock sampling
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = units::budget)]
     pub wall_budget: f64,
     /// Restrict wall-clock samples: `context`, threads that handle a request (see docs/context.md)
@@ -425,7 +425,7 @@ pub struct Safepoints {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Keys: 1-7 tables, Enter open, Esc back, Space pause, s sort, / filter, ? all keys, q quit.
-100 % is one processor, or one thread, for the whole window. See docs/top.md.
+100 % is one CPU, or one thread, for the whole window. See docs/top.md.
 
 Examples:
   dwell top 4711                        until q, Ctrl-C or the JVM's end

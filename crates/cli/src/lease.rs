@@ -56,6 +56,7 @@ pub fn ends(reply: &Reply) -> Option<String> {
         Some("duration") => "when its time was over".to_owned(),
         Some("lease") => "because the command that started it was gone".to_owned(),
         Some("memory") => "because the JVM was out of memory".to_owned(),
+        None if reply.get("state") == Some("stopped") => return None,
         _ => match (age("left_ms"), age("lease_left_ms")) {
             (Some(left), None) => format!("in {left}"),
             (Some(left), Some(lease)) => {

@@ -1,5 +1,5 @@
-//! What the owner of a lock did while others waited for it: where the owner itself waited, or the
-//! stacks in which it was sampled.
+//! Activity of a lock's owner while others waited for the lock: where the owner itself waited, or
+//! the stacks in which it was sampled.
 
 use crate::evidence::{Facts, IDLE};
 use crate::stacks::Stacks;

@@ -95,7 +95,7 @@ impl Nodes {
 pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
-    /// From each method without a name to the first such method of its library. Each has only an
+    /// Maps each method without a name to the first such method of its library. Each has only an
     /// address, so all of one library count as one method.
     nameless: HashMap<MethodId, MethodId>,
     /// The program's methods but those of frameworks.

@@ -15,7 +15,7 @@ pub(crate) fn incomplete(profile: &Profile) -> String {
     match lost {
         0 => String::new(),
         _ => format!(
-            "{} of {} samples were lost ({}): shares are of the rest, and incomplete by place",
+            "{} of {} samples were lost ({}): shares are of the others, and incomplete by place",
             count(lost),
             count(all),
             percent(lost as f64 / all as f64)

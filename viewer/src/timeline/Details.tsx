@@ -106,7 +106,7 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
         </button>
       </p>
       {node !== 0 && (
-        <StackLines profile={profile} node={node} label={`Stack of the owner, ${name}`} />
+        <StackLines profile={profile} node={node} label={`Stack of the holder, ${name}`} />
       )}
     </div>
   );

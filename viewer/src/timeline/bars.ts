@@ -84,8 +84,8 @@ export function markedBars(bars: Bars, marks: Uint8Array): Bars {
 }
 
 /**
- * Pixels of bars: calls back for runs of pixels, none of which lies within the one before. If there
- * is room, a gap is left before the next bar.
+ * Pixels of bars: calls back for runs of pixels that do not lie within the run before. If there is
+ * room, a gap is left before the next bar.
  */
 export function eachRun(
   bars: Bars,

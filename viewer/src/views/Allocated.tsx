@@ -27,7 +27,7 @@ export function Allocated({ store }: { store: Store }) {
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
           {interval(allocated)}.
           {allocated.lost > 0 &&
-            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost: shares are of the rest.`}
+            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost; shares are without them.`}
         </>
       }
       columns={[
@@ -43,7 +43,7 @@ function interval({ intervalBytes, rate, askedBytes }: Facts): string {
   if (intervalBytes === 0) return '';
   const bytes = size(intervalBytes);
   if (askedBytes) {
-    return `, interval raised to ${bytes} (rate limit ${size(askedBytes)})`;
+    return `, interval raised from ${size(askedBytes)} to ${bytes} (rate limit)`;
   }
   if (rate === 0) return `, mean interval ${bytes}`;
   return `, about ${count(rate)} per second (interval ${bytes} at the end)`;

@@ -110,7 +110,7 @@ describe('the lanes of the runtime', () => {
     expect(runtimeLanes(profile).map(({ what }) => what)).toEqual(['throttled']);
     const told = (time: number) => new Map(toldRuntime(profile, 'throttled', time).facts);
     expect(told(1.5e9).get('Used up in')).toBe('40.0\u00a0% of 10 periods');
-    expect(told(5e8).get('At')).toContain('it was not');
+    expect(told(5e8).get('At')).toContain('not throttled');
     const info = { ...profile.header.info, durationNs: 4e9 };
     const whole = { ...profile, header: { ...profile.header, info } };
     // Bins of a second: the second one has 0.4 of it.

@@ -124,9 +124,8 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         (None, None) => String::new(),
     };
     let what = format!(
-        "{} waits {} of its time for {kind}{on} in {place}{held}",
-        whose.name,
-        percent(share.value)
+        "{} for {kind}{on} in {place}{held}",
+        whose.spends("wait", share.value)
     );
     evidence.extend(inside.as_ref().map(|(_, evidence)| evidence.clone()));
     let is_known = holder.is_some();

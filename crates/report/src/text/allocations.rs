@@ -25,7 +25,7 @@ impl Report<'_> {
         told += &match (sampling.interval_bytes, sampling.rate) {
             (0, _) => String::new(),
             (_, 0) if sampling.has_grown() => format!(
-                ", interval raised to {interval} (rate limit {})",
+                ", interval raised from {} to {interval} (rate limit)",
                 bytes(sampling.asked_bytes)
             ),
             (_, 0) => format!(", mean interval {interval}"),
@@ -37,7 +37,7 @@ impl Report<'_> {
             let lost = plural(sampling.lost, "sample");
             let not = size(sampling.lost_bytes);
             self.raw(&format!(
-                "  lost: {lost} (buffer full), which stood for {not}: shares are of the rest"
+                "  lost: {lost} (buffer full), which stood for {not}; shares are without them"
             ));
         }
         self.raw("");
