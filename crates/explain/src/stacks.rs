@@ -216,6 +216,16 @@ impl<'p> Stacks<'p> {
             })
     }
 
+    /// The methods on the top of the stack, innermost first.
+    pub(crate) fn top_methods(&self, node: NodeId) -> Box<[MethodId]> {
+        self.top(node).collect()
+    }
+
+    /// Whether the tops of two stacks have the same methods.
+    pub(crate) fn has_same_top(&self, one: NodeId, other: NodeId) -> bool {
+        one == other || (self.place(one) == self.place(other) && self.top(one).eq(self.top(other)))
+    }
+
     /// Which of these bits the methods on the top of the stack have, all together.
     pub(crate) fn top_bits(&self, node: NodeId, bits: &[u32]) -> u32 {
         let of = |method: MethodId| bits.get(method as usize).copied().unwrap_or(0);
