@@ -10,7 +10,7 @@ import { threadName } from '../tree/keys';
 import { StackLines } from '../ui/Stack';
 import { Swatch } from '../ui/Split';
 import type { Chosen, TimelineController } from './controller';
-import { standsFor, stepOf } from './describe';
+import { isSameWait, standsFor, stepOf } from './describe';
 import { laneOfThread } from './lanes';
 import { NEAR_NS } from './tracks';
 
@@ -78,7 +78,9 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
   const name = shortened(threadName(profile, step.owner), NAME_MAX);
   // If the holder did not also wait, it ran: its nearest sample is shown.
   const meanwhile = controller.stepOf(step.owner, chosen.at, NEAR_NS);
-  const seen = meanwhile && stepOf(profile, meanwhile);
+  const nearest = meanwhile && stepOf(profile, meanwhile);
+  // A thread that waits for the same lock did not hold it at the time of that sample.
+  const seen = nearest && isSameWait(step, nearest) ? null : nearest;
   const node = step.ownerNode >= 0 ? step.ownerNode : (seen?.node ?? 0);
   // It may have been elsewhere at that time, so its activity is shown only for the visible stack.
   const isSame = seen?.node === node;

@@ -136,14 +136,6 @@ export class Tracks {
     return Math.max(last, Math.min(next, last + STRETCH * one));
   }
 
-  /** Where a thread was seen at a time, as a node; 0: it was not. */
-  nodeAt(thread: number, time: number): number {
-    const ref = this.seenAt(thread, time);
-    const { samples, wall } = this.profile;
-    if (ref === null) return 0;
-    return ref >= 0 ? wall!.looks.node[ref]! : samples.node[-1 - ref]!;
-  }
-
   /** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
   seenAt(thread: number, time: number): number | null {
     const track = this.of(thread);

@@ -23,7 +23,7 @@ export function Locks({ store }: { store: Store }) {
   const apart = useSignal(false);
   const found = useComputed(() =>
     locksOf(profile, store.filter.value, apart.value, (thread, time) =>
-      store.tracks.value.nodeAt(thread, time),
+      store.tracks.value.seenAt(thread, time),
     ),
   );
   const chains = useComputed(() =>

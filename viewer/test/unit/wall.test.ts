@@ -164,10 +164,41 @@ describe('locks', () => {
     const asked: [number, number][] = [];
     const { locks } = locksOf(profile, everything(profile), false, (thread, time) => {
       asked.push([thread, time]);
-      return 2;
+      return -1;
     });
     expect(asked).toEqual([[1, 250]]);
     expect([...locks[0]!.ownerNodes]).toEqual([[2, 300]]);
+  });
+
+  it('have only those samples of owners that are inside the lock', () => {
+    const wait = { thread: 0, time: 100, cause: 'monitor', detail: 'app.Lock@1', owner: 1 };
+    const own = { thread: 1, time: 110 };
+    const cases: [Partial<LookRow>, number[]][] = [
+      [{ cause: 'sleep', node: 2 }, [2]],
+      // Another method, and of another class.
+      [{ cause: 'sleep', node: 3 }, []],
+      // It waits for the lock itself, or for another one while it holds this one.
+      [{ cause: 'monitor', detail: 'app.Lock@1' }, []],
+      [{ cause: 'monitor', detail: 'app.Lock@2' }, [2]],
+      [{ cause: 'lock', detail: 'app.Lock@1' }, [2]],
+    ];
+    for (const [more, expected] of cases) {
+      const looks = [wait, { cause: '', ...own, ...more }];
+      const profile = wallProfile({ threads: ['a', 'b'], looks });
+      const tracks = new Tracks(profile);
+      const { locks } = locksOf(profile, everything(profile), true, (thread, time) =>
+        tracks.seenAt(thread, time),
+      );
+      const lock = locks.find(({ owners }) => owners.has(1))!;
+      expect([...lock.ownerNodes.keys()], JSON.stringify(more)).toEqual(expected);
+    }
+    const looks = [
+      { ...wait, detail: 'app.C@1' },
+      { ...own, cause: 'sleep', node: 3 },
+    ];
+    const ofClass = wallProfile({ threads: ['a', 'b'], looks });
+    const { locks } = locksOf(ofClass, everything(ofClass), true, () => 1);
+    expect([...locks[0]!.ownerNodes.keys()]).toEqual([3]);
   });
 });
 
@@ -196,6 +227,15 @@ describe('chains of locks', () => {
     expect(chains(looks.slice(0, 2))).toEqual([['web-#,cache-#,disk', 'app.A,app.B', '', 100]]);
     expect(chains([looks[0]!, { ...looks[1]!, owner: 0 }])).toEqual([]);
     expect(chains([looks[0]!, { ...looks[1]!, time: 900e6 }])).toEqual([]);
+  });
+
+  it('do not go on through an owner that waits for the same lock', () => {
+    const queued = { ...looks[1]!, detail: 'app.A@1' };
+    expect(chains([looks[0]!, queued, looks[2]!])).toEqual([]);
+    const other = { ...looks[1]!, detail: 'app.A@2' };
+    expect(chains([looks[0]!, other, looks[2]!])).toEqual([
+      ['web-#,cache-#,disk', 'app.A,app.A', 'file', 100],
+    ]);
   });
 });
 
