@@ -2,7 +2,7 @@
 // a thread when it is asked for.
 import type { Profile } from '../data/profile';
 import { type Bar, barAt, type Bars, makeBars } from './bars';
-import { orderOf, orderOfBoth } from './order';
+import { orderOf, orderOfBoth } from '../data/order';
 import { lowerBound } from './time';
 import { Waits } from './waits';
 
