@@ -59,21 +59,27 @@ export function isQueued({ wall, header }: Profile, look: number, seen: number):
 }
 
 /**
- * Where a sample shows the owner of the lock that a look's thread waits for, as a node; 0: not
- * inside the lock. Inside is the method that takes the lock, or one of the lock's class.
+ * Whether the holder of a lock can be at a node while a thread at another one waits for it: in the
+ * method that takes the lock, or in one of the lock's class.
  */
-export function insideAt(profile: Profile, look: number, seen: number | null): number {
-  const { wall, samples, nodes, frames, methods, names } = profile;
-  if (!wall || seen === null || isQueued(profile, look, seen)) return 0;
-  const node = seen >= 0 ? wall.looks.node[seen]! : samples.node[-1 - seen]!;
-  const taker = methodOf(profile, takerOf(profile, wall.looks.node[look]!));
-  const name = lockName(profile, look, false);
-  const ofClass = OF_PLATFORM.test(name) ? '' : name;
+export function isInside(profile: Profile, node: number, waiter: number, lock: string): boolean {
+  const { nodes, frames, methods, names } = profile;
+  const taker = methodOf(profile, takerOf(profile, waiter));
+  const ofClass = OF_PLATFORM.test(lock) ? '' : kindOf(lock);
   for (let at = node; at !== 0; at = nodes.parent[at]!) {
     const method = frames.method[nodes.frame[at]!]!;
-    if (method === taker || names.text(methods.class[method]!) === ofClass) return node;
+    if (method === taker || names.text(methods.class[method]!) === ofClass) return true;
   }
-  return 0;
+  return false;
+}
+
+/** Where a sample shows the owner of a look's lock, as a node; 0: not while it held the lock. */
+function heldAt(profile: Profile, look: number, seen: number | null): number {
+  const { wall, samples } = profile;
+  if (!wall || seen === null || isQueued(profile, look, seen)) return 0;
+  const node = seen >= 0 ? wall.looks.node[seen]! : samples.node[-1 - seen]!;
+  const lock = lockName(profile, look, false);
+  return isInside(profile, node, wall.looks.node[look]!, lock) ? node : 0;
 }
 
 /**
@@ -107,7 +113,7 @@ export function locksOf(
     let ownerNode = wall.ownerNode[i]! - 1;
     if (ownerNode < 0 && owner >= 0 && seenAt) {
       const seen = seenAt(owner, looks.time[i]! + wall.duration[i]! / 2);
-      ownerNode = insideAt(profile, i, seen);
+      ownerNode = heldAt(profile, i, seen);
     }
     if (ownerNode > 0) add(lock.ownerNodes, ownerNode, weight);
     const [from, to] = [pool(looks.thread[i]!), owner < 0 ? '' : pool(owner)];

@@ -1,6 +1,7 @@
 // The chosen step of the timeline: its stack, and the activity of the lock's holder at that time.
 import { duration, plural } from '../data/format';
 import { monitorWaits } from '../data/locked';
+import { isInside } from '../data/locks';
 import { plain, shortened } from '../data/plain';
 import { endpointName } from '../data/requests';
 import { causeColour, causeWords } from '../flame/causes';
@@ -79,8 +80,12 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
   // If the holder did not also wait, it ran: its nearest sample is shown.
   const meanwhile = controller.stepOf(step.owner, chosen.at, NEAR_NS);
   const nearest = meanwhile && stepOf(profile, meanwhile);
-  // A thread that waits for the same lock did not hold it at the time of that sample.
-  const seen = nearest && isSameWait(step, nearest) ? null : nearest;
+  // A sample outside of the lock, or in a wait for it, is of a time when the thread did not hold it.
+  const holds =
+    nearest &&
+    !isSameWait(step, nearest) &&
+    isInside(profile, nearest.node, step.node, step.detail);
+  const seen = holds ? nearest : null;
   const node = step.ownerNode >= 0 ? step.ownerNode : (seen?.node ?? 0);
   // It may have been elsewhere at that time, so its activity is shown only for the visible stack.
   const isSame = seen?.node === node;
@@ -95,7 +100,7 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
           ? 'where it was while the other one waited'
           : seen
             ? 'nearest sample'
-            : `no sample within ${duration(NEAR_NS)}`}{' '}
+            : `no sample inside the lock within ${duration(NEAR_NS)}`}{' '}
         <button
           type="button"
           class="quiet link"
