@@ -91,7 +91,7 @@ mod tests {
         assert!(all > 200, "{all}");
     }
 
-    /// What a shell says to a script on its standard input.
+    /// Whether a shell accepts a script on its standard input, and its output.
     fn fed(words: &[&str], script: &str) -> Option<(bool, String)> {
         let child = Command::new(words[0])
             .args(&words[1..])

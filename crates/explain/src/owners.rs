@@ -1,4 +1,4 @@
-//! What the owner of a lock did while others waited for it: where the owner itself waited, or the
+//! The activity of a lock's owner while others waited for it: where the owner itself waited, or the
 //! stacks in which it was sampled.
 
 use crate::evidence::{Facts, IDLE};
@@ -198,17 +198,15 @@ impl Deeds {
     /// The most frequent activity of owners, and its part of the time with a known owner, if that
     /// part is at least `least`.
     pub(crate) fn most(&self, least: f64) -> Option<(&Deed, f64)> {
-        // The sum of a place, and its largest part with that one's deed.
-        let mut by_place: BTreeMap<(&str, &str), (u64, (u64, &Deed))> = BTreeMap::new();
-        for (deed, ns) in self.sums.iter().filter(|(deed, _)| !deed.cause.is_empty()) {
-            let place = by_place.entry((&deed.cause, &deed.place));
-            let (sum, most) = place.or_insert((0, (*ns, deed)));
-            *sum += ns;
-            if *ns > most.0 {
-                *most = (*ns, deed);
-            }
+        let known = || self.sums.iter().filter(|(deed, _)| !deed.cause.is_empty());
+        let mut places: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (deed, ns) in known() {
+            *places.entry((&deed.cause, &deed.place)).or_default() += ns;
         }
-        let (ns, (_, deed)) = by_place.into_values().max_by_key(|(ns, _)| *ns)?;
+        let (place, ns) = places.into_iter().max_by_key(|(_, ns)| *ns)?;
+        // Of its stacks the heaviest one.
+        let there = known().filter(|(deed, _)| (&*deed.cause, &*deed.place) == place);
+        let (deed, _) = there.max_by_key(|(_, ns)| **ns)?;
         let part = ns as f64 / self.known_ns.max(1) as f64;
         (part >= least).then_some((deed, part))
     }

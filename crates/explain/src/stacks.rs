@@ -352,14 +352,19 @@ impl<'p> Stacks<'p> {
         self.called(node).is_some_and(|called| set.has(called))
     }
 
-    /// The Java method that the program's innermost one calls.
+    /// The Java method that the program's innermost one calls; it may be a native one.
     pub(crate) fn called(&self, node: NodeId) -> Option<MethodId> {
+        let names = self.profile.names();
         let mut called = None;
-        for (method, _) in self.methods(node).filter(|(_, is_java)| *is_java) {
-            if self.is_app(method) {
+        for (method, is_java) in self.methods(node) {
+            if is_java && self.is_app(method) {
                 return called;
             }
-            called = Some(method);
+            let class = self.profile.methods().get(method as usize);
+            let class = class.map_or("", |method| names.text(method.class));
+            if is_java || is_of_platform(class) {
+                called = Some(method);
+            }
         }
         None
     }

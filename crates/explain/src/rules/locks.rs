@@ -374,8 +374,8 @@ mod tests {
         );
     }
 
-    /// What is found where w-1 waits for w-2, which has this stack and was also sampled so: cause,
-    /// monitor, stack, number.
+    /// The finding if w-1 waits for w-2, which has this stack and further samples: cause, monitor,
+    /// stack, number.
     fn held(stack: &str, own: &[(&str, &str, &str, u64)]) -> Finding {
         let mut art = Art::default();
         art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 400, 20);
@@ -406,6 +406,15 @@ mod tests {
             let remedy = "Thread.sleep waits while it is held";
             assert!(found.remedy.contains(remedy), "{found:?}");
         }
+    }
+
+    #[test]
+    fn native_method_that_the_holder_calls_is_named() {
+        let sleeps = "libc.so.6.__futex_wait[native];libjvm.so.JVM_Sleep[native];\
+                      java.lang.Thread.sleep[native];app.Ledger.book";
+        let found = held(sleeps, &[("sleep", "", sleeps, 200)]);
+        let expected = "waits (sleep) in app.Ledger.book, which calls Thread.sleep";
+        assert!(found.what.contains(expected), "{found:?}");
     }
 
     #[test]
