@@ -174,7 +174,7 @@ const TASKS = [
     async (hand) => {
       await hand.key('7');
       await hand.see(() =>
-        [...document.querySelectorAll('table.locks tbody td:last-child')].some((cell) =>
+        [...document.querySelectorAll('table.locks tbody td:nth-last-child(2)')].some((cell) =>
           /\(\d.*%\)/.test(cell.textContent),
         ),
       );
