@@ -68,6 +68,8 @@ pub enum Command {
     InstallMono(InstallMono),
     /// Record a bundled service: a 30-second tour
     Demo(Demo),
+    /// Print a script that completes commands and options in a shell
+    Completions(Completions),
 }
 
 /// Reads a command line.
@@ -518,6 +520,29 @@ pub struct Stacks {
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
+}
+
+/// `dwell completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(dwell completions bash)      for this shell
+  dwell completions fish > ~/.config/fish/completions/dwell.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells with completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// For ~/.bashrc, or a file of bash-completion
+    Bash,
+    /// For a file `_dwell` in a folder of `$fpath`
+    Zsh,
+    /// For ~/.config/fish/completions/dwell.fish
+    Fish,
 }
 
 /// `dwell report`.

@@ -16,12 +16,13 @@ use std::path::Path;
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
     let secrets = args.redaction.secrets();
+    let making = recording::making(&args.input);
     if args.safepoints {
-        let profile = recording::load_with(&args.input, &secrets)?;
+        let load = || recording::load_with(&args.input, &secrets);
+        let profile = long_work::with_progress(&making, load)?;
         recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
-    let making = recording::making(&args.input);
     if args.text {
         let options = TextOptions { idle: args.idle };
         let text = long_work::with_progress(&making, || -> Result<String> {

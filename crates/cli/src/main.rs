@@ -20,6 +20,7 @@ mod agent;
 mod args;
 mod change;
 mod checked;
+mod completions;
 mod control;
 mod convert;
 mod demo;
@@ -107,6 +108,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Convert(args) => convert::convert(args)?,
         Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
+        Command::Completions(args) => print(&completions::script(args.shell))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 // The requests that a thread worked for, as bars: which, from when, to when. A crowded lane has far
 // more of them than pixels, so the next one that can be seen is found by searching. Pure.
 import type { Span } from '../data/profile';
-import { orderOf } from './order';
+import { orderOf } from '../data/order';
 import { lowerBound } from './time';
 
 /** The time for which a thread works for a request. */
