@@ -130,7 +130,11 @@ impl<'p> File<'p> {
             let (label, value) = note.split_once(": ").unwrap_or(("Note", &note));
             json!({ "label": plain(label), "format": "string", "value": plain(value) })
         });
-        let notes: Vec<Value> = notes.collect();
+        let mut notes: Vec<Value> = notes.collect();
+        if !host.os.is_empty() {
+            let os = plain(&host.os);
+            notes.push(json!({ "label": "operating system", "format": "string", "value": os }));
+        }
         let ms = |ns: u64| ns as f64 / 1e6;
         let begin_ns = info.start_ns.saturating_sub(self.times.start_ns);
         let mut meta = json!({
@@ -158,11 +162,7 @@ impl<'p> File<'p> {
                 meta.insert(key.to_owned(), value);
             }
         };
-        for (key, text) in [
-            ("arguments", &info.java_arguments),
-            ("oscpu", &host.os),
-            ("CPUName", &host.cpu),
-        ] {
+        for (key, text) in [("arguments", &info.java_arguments), ("CPUName", &host.cpu)] {
             if !text.is_empty() {
                 add(key, plain(text).into());
             }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::NO_STACK;
 use crate::json_writer::JsonWriter;
-use crate::sample_facts::{function_name, is_java, library};
+use crate::sample_facts::{UNNAMED, function_name, is_java, library};
 use crate::timeline::categories::{Categories, StateId};
 
 /// An index that is not given yet.
@@ -223,12 +223,18 @@ impl<'p> StackTables<'p> {
             return known;
         }
         let profile = self.profile;
-        let name = self.text(&function_name(profile, method));
-        let resource = match library(profile, frame) {
+        let (library, is_java) = (library(profile, frame), is_java(profile, frame));
+        let name = match is_java || library.is_empty() {
+            true => function_name(profile, method),
+            // Viewers show the library next to it.
+            false => short_name(profile, method).to_owned(),
+        };
+        let name = self.text(&name);
+        let resource = match library {
             "" => None,
             library => Some(self.library(library)),
         };
-        let source = match is_java(profile, frame) {
+        let source = match is_java {
             true => self.source(method),
             false => None,
         };
@@ -352,6 +358,15 @@ impl<'p> StackTables<'p> {
             json.constant("columnNumber", "null", len)?;
             length(json, len)
         })
+    }
+}
+
+/// The name of a method without its class.
+fn short_name(profile: &Profile, method: MethodId) -> &str {
+    let method = profile.methods().get(method as usize);
+    match method.map_or("", |method| profile.names().text(method.name)) {
+        "" => UNNAMED,
+        name => name,
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The names of categories, their colours in the Firefox Profiler, and causes of waits. The first
 /// one must be grey, which makes it the default.
-const CATEGORIES: [(&str, &str, &[&str]); 13] = [
+const CATEGORIES: [(&str, &str, &[&str]); 14] = [
     ("Other", "grey", &[]),
     ("On CPU", "green", &[]),
     ("Waiting for a CPU", "orange", &["runnable", "throttled"]),
@@ -20,6 +20,7 @@ const CATEGORIES: [(&str, &str, &[&str]); 13] = [
     ("GC", "brown", &["gc-stall"]),
     ("JVM", "lightred", &["class-init", "vm-lock"]),
     ("Compiler", "purple", &["jit-wait"]),
+    ("Stopped", "darkgrey", &["stopped"]),
     ("Idle", "transparent", &["idle-pool"]),
     ("Unknown", "darkgrey", &["unknown"]),
 ];
@@ -137,4 +138,22 @@ pub fn category_of(cause: &str) -> CategoryId {
     let is_it = |(_, _, causes): &(_, _, &[&str])| causes.contains(&cause);
     let place = CATEGORIES.iter().position(is_it);
     place.unwrap_or_else(|| category_named("Unknown"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_wall::cause::Cause;
+
+    #[test]
+    fn every_cause_has_a_category() {
+        let unknown = category_named("Unknown");
+        let causes = Cause::ALL.iter().map(|cause| cause.name());
+        for cause in causes.chain(["stopped"]) {
+            let is_unknown = category_of(cause) == unknown;
+            assert_eq!(is_unknown, ["unknown", RUNNING].contains(&cause), "{cause}");
+        }
+        assert_eq!(category_of("odd"), unknown);
+        assert!(unknown > 0 && category_named("no such name") == 0);
+    }
 }
