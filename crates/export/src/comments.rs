@@ -1,4 +1,4 @@
-//! What a reader must know to judge the numbers of a profile, one line each.
+//! Notes on a profile that its numbers depend on, one line each.
 
 use dwell_profile::Profile;
 

@@ -133,41 +133,22 @@ pub fn speedscope(profile: &Profile, program: &Program, out: &mut impl Write) ->
         json.key("profiles")?;
         json.array(|json| {
             for (place, track) in tracks.list.iter().enumerate() {
-                let mut samples: Vec<(u32, u64)> = Vec::new();
-                for row in rows.of(place, |node, state| tables.stack(node, state)) {
-                    match samples.last_mut().filter(|last| last.0 == row.stack) {
-                        Some(last) => last.1 = last.1.saturating_add(row.weight),
-                        None => samples.push((row.stack, row.weight)),
-                    }
+                let samples = samples(&rows, place, &mut tables);
+                if !samples.is_empty() {
+                    count += samples.len();
+                    let unit = if rows.are_times() {
+                        "nanoseconds"
+                    } else {
+                        "none"
+                    };
+                    thread(
+                        [&track.name, unit],
+                        &samples,
+                        &mut tables,
+                        &categories,
+                        json,
+                    )?;
                 }
-                if samples.is_empty() {
-                    continue;
-                }
-                count += samples.len();
-                let unit = if rows.are_times() {
-                    "nanoseconds"
-                } else {
-                    "none"
-                };
-                json.object(|json| {
-                    for (key, text) in [("type", "sampled"), ("name", &track.name), ("unit", unit)]
-                    {
-                        json.key(key)?;
-                        json.text(text)?;
-                    }
-                    let sum = samples
-                        .iter()
-                        .fold(0u64, |sum, it| sum.saturating_add(it.1));
-                    for (key, value) in [("startValue", 0), ("endValue", sum)] {
-                        json.key(key)?;
-                        json.number(value)?;
-                    }
-                    json.column("samples", &samples, |json, it| {
-                        let frames = tables.frames(it.0, &categories);
-                        json.array(|json| frames.into_iter().try_for_each(|it| json.number(it)))
-                    })?;
-                    json.column("weights", &samples, |json, it| json.number(it.1))
-                })?;
             }
             Ok(())
         })?;
@@ -180,6 +161,46 @@ pub fn speedscope(profile: &Profile, program: &Program, out: &mut impl Write) ->
     })?;
     json.into_inner().flush()?;
     Ok(count)
+}
+
+/// The stacks of a thread's samples with their weights.
+fn samples<'p>(rows: &SampleRows<'p>, place: usize, tables: &mut Tables<'p>) -> Vec<(u32, u64)> {
+    let mut samples: Vec<(u32, u64)> = Vec::new();
+    for row in rows.of(place, |node, state| tables.stack(node, state)) {
+        match samples.last_mut().filter(|last| last.0 == row.stack) {
+            Some(last) => last.1 = last.1.saturating_add(row.weight),
+            None => samples.push((row.stack, row.weight)),
+        }
+    }
+    samples
+}
+
+/// Writes the profile of a thread.
+fn thread<W: Write>(
+    [name, unit]: [&str; 2],
+    samples: &[(u32, u64)],
+    tables: &mut Tables<'_>,
+    categories: &Categories,
+    json: &mut JsonWriter<W>,
+) -> io::Result<()> {
+    json.object(|json| {
+        for (key, text) in [("type", "sampled"), ("name", name), ("unit", unit)] {
+            json.key(key)?;
+            json.text(text)?;
+        }
+        let sum = samples
+            .iter()
+            .fold(0u64, |sum, it| sum.saturating_add(it.1));
+        for (key, value) in [("startValue", 0), ("endValue", sum)] {
+            json.key(key)?;
+            json.number(value)?;
+        }
+        json.column("samples", samples, |json, it| {
+            let frames = tables.frames(it.0, categories);
+            json.array(|json| frames.into_iter().try_for_each(|it| json.number(it)))
+        })?;
+        json.column("weights", samples, |json, it| json.number(it.1))
+    })
 }
 
 #[cfg(test)]

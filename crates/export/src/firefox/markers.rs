@@ -30,7 +30,7 @@ enum Source {
     Gap(usize),
 }
 
-/// What all markers have.
+/// The columns of a marker.
 struct Head<'p> {
     time_ns: u64,
     /// `None`: the event is at one instant.

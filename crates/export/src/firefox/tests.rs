@@ -220,6 +220,7 @@ impl ReadBack {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn sums_by_thread_and_cause_are_exact(all in prop::collection::vec(
         (0..3u32, 0..6usize, 0..1u64 << 40, prop_oneof![Just(0), 0..1u64 << 36],
@@ -291,6 +292,63 @@ fn stacks_have_functions_lines_libraries_and_kinds() {
     assert_eq!(allocated, [100; 5]);
 }
 
+/// Adds a wait for a monitor, and samples of one for a lock.
+fn add_waits(builder: &mut Builder, [class, endpoint, lock]: [u32; 3]) {
+    let ms = 1_000_000;
+    let context = Some(builder.context(Context {
+        trace_id: 0xab,
+        endpoint: Some(endpoint),
+        ..Context::default()
+    }));
+    builder.monitor_waits.push(dwell_profile::MonitorWait {
+        time_ns: 5 * ms,
+        duration_ns: ms,
+        weight_ns: 2 * ms,
+        thread: 0,
+        node: 1,
+        class,
+        context,
+        owner: Some(1),
+    });
+    builder.look(Look {
+        time_ns: 7 * ms,
+        duration_ns: ms,
+        node: 1,
+        cause: lock,
+        weight_ns: ms,
+        count: 1,
+        detail: Some(class),
+        owner: Some(1),
+        owner_node: Some(2),
+        ..Look::default()
+    });
+}
+
+/// Adds a compilation, throttling and a gap.
+fn add_machine(builder: &mut Builder, method: u32) {
+    let ms = 1_000_000;
+    builder.compilations.push(Compilation {
+        time_ns: ms,
+        duration_ns: ms,
+        method,
+        level: 4,
+    });
+    builder.throttled.push(Throttled {
+        time_ns: 0,
+        duration_ns: 10 * ms,
+        periods: 3,
+        throttled: 1,
+        throttled_ns: 4 * ms,
+    });
+    builder.gaps.push(Gap {
+        time_ns: 30 * ms,
+        duration_ns: ms,
+        cause: "full".to_owned(),
+        samples: 3,
+        weight_ns: 2 * ms,
+    });
+}
+
 /// A profile with an event of each kind.
 fn eventful() -> Profile {
     let mut builder = text_art::builder(
@@ -299,10 +357,8 @@ fn eventful() -> Profile {
     );
     builder.info.duration_ns = 50_000_000;
     let ms = 1_000_000;
-    let names = [
-        "G1 pause", "running", "a.Lock", "GET /x", "a.A.x", "full", "lock",
-    ];
-    let [operation, state, class, endpoint, method, _, lock] = names.map(|it| builder.name(it));
+    let names = ["G1 pause", "running", "GET /x", "a.A.x"];
+    let [operation, state, endpoint, method] = names.map(|it| builder.name(it));
     builder.safepoints.push(Safepoint {
         time_ns: 2 * ms,
         id: 4,
@@ -342,63 +398,24 @@ fn eventful() -> Profile {
         local_root_span_id: 0xcd,
         span_id: 0xef,
     });
-    let context = Some(builder.context(Context {
-        trace_id: 0xab,
-        endpoint: Some(endpoint),
-        ..Context::default()
-    }));
-    builder.monitor_waits.push(dwell_profile::MonitorWait {
-        time_ns: 5 * ms,
-        duration_ns: ms,
-        weight_ns: 2 * ms,
-        thread: 0,
-        node: 1,
-        class,
-        context,
-        owner: Some(1),
-    });
-    builder.look(Look {
-        time_ns: 7 * ms,
-        duration_ns: ms,
-        node: 1,
-        cause: lock,
-        weight_ns: ms,
-        count: 1,
-        detail: Some(class),
-        owner: Some(1),
-        owner_node: Some(2),
-        ..Look::default()
-    });
-    builder.compilations.push(Compilation {
-        time_ns: ms,
-        duration_ns: ms,
-        method,
-        level: 4,
-    });
-    builder.throttled.push(Throttled {
-        time_ns: 0,
-        duration_ns: 10 * ms,
-        periods: 3,
-        throttled: 1,
-        throttled_ns: 4 * ms,
-    });
-    builder.gaps.push(Gap {
-        time_ns: 30 * ms,
-        duration_ns: ms,
-        cause: "full".to_owned(),
-        samples: 3,
-        weight_ns: 2 * ms,
-    });
+    let names = ["a.Lock", "GET /x", "lock"].map(|it| builder.name(it));
+    add_waits(&mut builder, names);
+    add_machine(&mut builder, method);
     builder.finish()
 }
 
+const TRACE: &str = "000000000000000000000000000000ab";
+
+#[track_caller]
+fn expect(read: &ReadBack, thread: &str, name: &str, fields: Value) {
+    assert_eq!(read.markers(read.named(thread), name), [fields]);
+}
+
 #[test]
-fn events_are_markers_with_their_fields() {
+fn events_of_the_process_are_markers_with_their_fields() {
     let read = read(&eventful());
-    let expect = |thread: &str, name: &str, fields: Value| {
-        assert_eq!(read.markers(read.named(thread), name), [fields]);
-    };
     expect(
+        &read,
         "process",
         "Safepoint",
         json!({
@@ -407,6 +424,59 @@ fn events_are_markers_with_their_fields() {
         }),
     );
     expect(
+        &read,
+        "process",
+        "Collection",
+        json!({ "type": "Collection", "from": 3, "to": 5 }),
+    );
+    expect(
+        &read,
+        "process",
+        "Request",
+        json!({
+            "type": "Request", "endpoint": "GET /x", "traceId": TRACE, "count": 2, "from": 0,
+            "to": 20,
+        }),
+    );
+    expect(
+        &read,
+        "process",
+        "Span",
+        json!({
+            "type": "Span", "endpoint": "GET /x", "traceId": TRACE,
+            "spanId": "00000000000000ef", "from": 1, "to": 2,
+        }),
+    );
+    expect(
+        &read,
+        "process",
+        "Compilation",
+        json!({ "type": "Compilation", "method": "a.A.x", "level": 4, "from": 1, "to": 2 }),
+    );
+    expect(
+        &read,
+        "process",
+        "Throttled",
+        json!({
+            "type": "Throttled", "periods": 3, "throttled": 1, "held": 4, "from": 0,
+            "to": 10,
+        }),
+    );
+    expect(
+        &read,
+        "process",
+        "Gap",
+        json!({ "type": "Gap", "why": "full", "samples": 3, "weight": 2, "from": 30, "to": 31 }),
+    );
+    let paused = json!([{ "startTime": 30, "endTime": 31, "reason": "profiler-paused" }]);
+    assert_eq!(read.named("main")["pausedRanges"], paused);
+}
+
+#[test]
+fn events_of_threads_are_markers_with_their_stacks() {
+    let read = read(&eventful());
+    expect(
+        &read,
         "slow",
         "Late for safepoint",
         json!({
@@ -415,36 +485,16 @@ fn events_are_markers_with_their_fields() {
         }),
     );
     expect(
-        "process",
-        "Collection",
-        json!({ "type": "Collection", "from": 3, "to": 5 }),
-    );
-    let trace = "000000000000000000000000000000ab";
-    expect(
-        "process",
-        "Request",
-        json!({
-            "type": "Request", "endpoint": "GET /x", "traceId": trace, "count": 2, "from": 0,
-            "to": 20,
-        }),
-    );
-    expect(
-        "process",
-        "Span",
-        json!({
-            "type": "Span", "endpoint": "GET /x", "traceId": trace,
-            "spanId": "00000000000000ef", "from": 1, "to": 2,
-        }),
-    );
-    expect(
+        &read,
         "main",
         "Monitor wait",
         json!({
             "type": "Monitor", "class": "a.Lock", "owner": "slow", "weight": 2,
-            "endpoint": "GET /x", "traceId": trace, "at": ["a.A.x"], "from": 5, "to": 6,
+            "endpoint": "GET /x", "traceId": TRACE, "at": ["a.A.x"], "from": 5, "to": 6,
         }),
     );
     expect(
+        &read,
         "main",
         "Lock owner",
         json!({
@@ -452,23 +502,6 @@ fn events_are_markers_with_their_fields() {
             "ownerAt": "b.B.y", "weight": 1, "at": ["a.A.x"], "from": 7, "to": 8,
         }),
     );
-    expect(
-        "process",
-        "Compilation",
-        json!({ "type": "Compilation", "method": "a.A.x", "level": 4, "from": 1, "to": 2 }),
-    );
-    expect(
-        "process",
-        "Throttled",
-        json!({ "type": "Throttled", "periods": 3, "throttled": 1, "held": 4, "from": 0, "to": 10 }),
-    );
-    expect(
-        "process",
-        "Gap",
-        json!({ "type": "Gap", "why": "full", "samples": 3, "weight": 2, "from": 30, "to": 31 }),
-    );
-    let paused = json!([{ "startTime": 30, "endTime": 31, "reason": "profiler-paused" }]);
-    assert_eq!(read.named("main")["pausedRanges"], paused);
 }
 
 #[test]
