@@ -7,6 +7,7 @@
 
 mod comments;
 mod firefox;
+mod imported;
 mod json_writer;
 mod otlp;
 mod pprof;
@@ -20,6 +21,7 @@ mod whole_profile;
 use dwell_profile::{Profile, plain};
 
 pub use firefox::firefox;
+pub use imported::{NoTime, imported};
 pub use otlp::{Encoding, otlp};
 pub use pprof::pprof;
 pub use speedscope::speedscope;

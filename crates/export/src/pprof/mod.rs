@@ -3,7 +3,7 @@
 //! Samples with the same stack, thread, request, cause, detail and owner are one. So all sums are
 //! exact. Only times are left out, because pprof has no field for them.
 
-mod message;
+pub(crate) mod message;
 mod sums;
 #[cfg(test)]
 mod tests;
