@@ -97,11 +97,7 @@ const LFS: &[u8] = b"version https://git-lfs";
 const UNZIPPED_MAX: u64 = 8 << 30;
 
 /// The profile of another tool in a format other than JFR, if it is one.
-fn imported(
-    input: &mut (impl Read + Seek),
-    first: &[u8],
-    path: &Path,
-) -> Result<Option<Profile>> {
+fn imported(input: &mut (impl Read + Seek), first: &[u8], path: &Path) -> Result<Option<Profile>> {
     if first.starts_with(JFR) {
         return Ok(None);
     }

@@ -87,6 +87,9 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             Per::Request => "no requests were counted in both (see docs/context.md); \
                              --per second compares all the same"
                 .into(),
+            Per::Second if [a, b].iter().any(|it| it.info().duration_ns == 0) => {
+                "one of them does not say how long it is; compare shares: --per sample".into()
+            }
             Per::Second | Per::Sample => "one of them has no data to compare with".into(),
         });
     };

@@ -250,17 +250,47 @@ fn exports_contain_secrets_only_on_request() {
         let secret = SECRET.as_bytes();
         bytes.windows(secret.len()).any(|window| window == secret)
     };
-    for file in [
-        "a.pb.gz",
-        "a.json.gz",
-        "a.speedscope.json",
-        "a.otlp",
-        "a.otlp.json",
-    ] {
+    for file in ["a.pb.gz", "a.json.gz", "a.otlp", "a.otlp.json"] {
         assert!(!has_secret(file, &[]), "{file}");
         assert!(has_secret(file, &["--no-redact"]), "{file}");
         assert!(!has_secret(file, &["--redact", "hunter"]), "{file}");
     }
+}
+
+#[test]
+fn pprof_and_collapsed_stacks_are_read_like_recordings() {
+    let place = Place::new("imported");
+    for (name, samples) in [("a", 400), ("b", 600)] {
+        let jfr = format!("{name}.jfr");
+        std::fs::write(place.path(&jfr), recording(samples)).unwrap();
+        for ending in ["pb.gz", "collapsed"] {
+            let file = format!("{name}.{ending}");
+            place.dwell(&["convert", &jfr, "-o", &file]).exits(0);
+        }
+    }
+    for ending in ["pb.gz", "collapsed"] {
+        let [a, b] = ["a", "b"].map(|name| format!("{name}.{ending}"));
+        let text = place.dwell(&["report", &a, "--text"]).exits(0);
+        assert!(text.out.contains("a.b.C.run"), "{text:?}");
+        let note = format!("note: {a}: read from ");
+        assert!(text.error().contains(&note), "{text:?}");
+        place.dwell(&["report", &a, "-o", "a.html"]).exits(0);
+        place.dwell(&["explain", &a]).exits(0);
+        let stacks = place.dwell(&["convert", &b, "--collapsed"]).exits(0).out;
+        assert_eq!(sum(&stacks), 600, "{stacks}");
+        // Both files of a kind differ by nothing but the number of samples.
+        let diff = place.dwell(&["diff", &a, &b, "--text", "--per", "sample"]);
+        assert!(diff.exits(0).out.contains("   a.b.C.run"));
+    }
+    // A file in no known format is named as before.
+    std::fs::write(place.path("c.txt"), "no stacks").unwrap();
+    let refused = place.dwell(&["report", "c.txt", "--text"]).exits(1);
+    assert!(
+        refused
+            .error()
+            .contains("cannot be read as a JFR recording"),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -25,13 +25,14 @@ pub fn read(bytes: &[u8]) -> Option<Profile> {
     let text = std::str::from_utf8(bytes).ok()?;
     let lines = text.lines().map(str::trim_end);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let mut has_several_frames = false;
+    let mut has_stacks = false;
     let mut builder = Builder::default();
     let mut threads: HashMap<String, ThreadId> = HashMap::new();
     for line in lines {
         let (stack, number) = line.rsplit_once(' ')?;
         let weight: u64 = number.parse().ok()?;
-        has_several_frames |= stack.contains(';');
+        // Other texts with numbers at the ends of lines are words without a dot.
+        has_stacks |= stack.contains(';') || stack.contains('.') && !stack.contains(' ');
         let (name, stack) = thread_of(stack);
         let (name, os_tid) = name.map_or(("[all threads]", 0), name_and_id);
         let known = threads.get(name).copied();
@@ -53,7 +54,7 @@ pub fn read(bytes: &[u8]) -> Option<Profile> {
             context: None,
         });
     }
-    if !has_several_frames {
+    if !has_stacks {
         return None;
     }
     builder.unit = Unit::Samples;

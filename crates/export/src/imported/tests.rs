@@ -248,6 +248,7 @@ fn collapsed_stacks_have_threads_and_kinds() {
 
 #[test]
 fn texts_that_are_no_stacks_are_not_imported() {
+    assert!(imported(b"a.B.c 5").unwrap().is_some());
     for text in [
         "",
         "hello 5",
