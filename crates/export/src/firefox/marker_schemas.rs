@@ -10,7 +10,7 @@ const ENDPOINT: Field = ("endpoint", "Endpoint", "sanitized-string");
 const TRACE: Field = ("traceId", "Trace", "string");
 
 /// The name of a schema, the label in charts and tables, its description and its fields.
-const SCHEMAS: [(&str, &str, &str, &[Field]); 9] = [
+const SCHEMAS: [(&str, &str, &str, &[Field]); 10] = [
     (
         "Safepoint",
         "{marker.data.operation}",
@@ -81,6 +81,16 @@ const SCHEMAS: [(&str, &str, &str, &[Field]); 9] = [
         &[
             ("method", "Method", "string"),
             ("level", "Level", "integer"),
+        ],
+    ),
+    (
+        "Compilers",
+        "{marker.data.compilations}",
+        "Compilations of a part of the time, by the JVM's counters.",
+        &[
+            ("compilations", "Compilations", "integer"),
+            ("compiling", "Time of all compilers", "duration"),
+            ("wasted", "Given up or unusable", "integer"),
         ],
     ),
     (

@@ -26,6 +26,7 @@ enum Source {
     Wait(usize),
     Look(usize),
     Compilation(usize),
+    Compilers(usize),
     Throttled(usize),
     Gap(usize),
 }
@@ -102,6 +103,7 @@ impl<'p> Markers<'p> {
         of_process(profile.requests().len(), Source::Request);
         of_process(profile.spans().len(), Source::Span);
         of_process(profile.compilations().len(), Source::Compilation);
+        of_process(profile.compilers().len(), Source::Compilers);
         of_process(profile.throttled().len(), Source::Throttled);
         of_process(profile.gaps().len(), Source::Gap);
         for (kind, (_, stretches)) in self.kinds.iter().enumerate() {
@@ -181,6 +183,11 @@ impl<'p> Markers<'p> {
                 let it = profile.compilations().get(id)?;
                 let category = category_named("Compiler");
                 head(it.time_ns, it.duration_ns, "Compilation", category)
+            }
+            Source::Compilers(id) => {
+                let it = profile.compilers().get(id)?;
+                let category = category_named("Compiler");
+                head(it.time_ns, it.duration_ns, "Compilers", category)
             }
             Source::Throttled(id) => {
                 let it = profile.throttled().get(id)?;
@@ -287,6 +294,12 @@ impl<'p> Markers<'p> {
                 kind(json, "Compilation")?;
                 self.name(json, "method", it.method)?;
                 number(json, "level", it.level)
+            }),
+            Source::Compilers(id) => each(profile.compilers().get(id), |it| {
+                kind(json, "Compilers")?;
+                number(json, "compilations", it.compilations)?;
+                span(json, "compiling", it.compiling_ns)?;
+                number(json, "wasted", it.wasted)
             }),
             Source::Throttled(id) => each(profile.throttled().get(id), |it| {
                 kind(json, "Throttled")?;

@@ -4,8 +4,8 @@
 use super::*;
 use crate::whole_profile::{Sums, hostile, sample, sums, waits, whole};
 use dwell_profile::{
-    Builder, Compilation, Context, Late, Look, Measured, RUNNING, Request, Safepoint, Span,
-    Stretch, Throttled, Unit, text_art, told,
+    Builder, Compilation, Compilers, Context, Late, Look, Measured, RUNNING, Request, Safepoint,
+    Span, Stretch, Throttled, Unit, text_art, told,
 };
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
@@ -333,6 +333,13 @@ fn add_machine(builder: &mut Builder, method: u32) {
         method,
         level: 4,
     });
+    builder.compilers.push(Compilers {
+        time_ns: 2 * ms,
+        duration_ns: 10 * ms,
+        compilations: 7,
+        compiling_ns: 3 * ms,
+        wasted: 1,
+    });
     builder.throttled.push(Throttled {
         time_ns: 0,
         duration_ns: 10 * ms,
@@ -452,6 +459,15 @@ fn events_of_the_process_are_markers_with_their_fields() {
         "process",
         "Compilation",
         json!({ "type": "Compilation", "method": "a.A.x", "level": 4, "from": 1, "to": 2 }),
+    );
+    expect(
+        &read,
+        "process",
+        "Compilers",
+        json!({
+            "type": "Compilers", "compilations": 7, "compiling": 3, "wasted": 1, "from": 2,
+            "to": 12,
+        }),
     );
     expect(
         &read,

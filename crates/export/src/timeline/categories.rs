@@ -149,7 +149,7 @@ mod tests {
     fn every_cause_has_a_category() {
         let unknown = category_named("Unknown");
         let causes = Cause::ALL.iter().map(|cause| cause.name());
-        for cause in causes.chain(["stopped"]) {
+        for cause in causes.chain([dwell_profile::STOPPED]) {
             let is_unknown = category_of(cause) == unknown;
             assert_eq!(is_unknown, ["unknown", RUNNING].contains(&cause), "{cause}");
         }
