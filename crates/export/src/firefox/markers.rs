@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use dwell_profile::{
-    ContextId, Fact, Gap, MonitorWait, NameId, NodeId, Profile, Safepoint, Stretch, StretchKind,
-    ThreadId,
+    ContextId, Fact, Gap, Late, MonitorWait, NameId, NodeId, Profile, Safepoint, Stretch,
+    StretchKind, ThreadId,
 };
 
 use super::Times;
 use super::stack_tables::{StackTables, length};
 use crate::json_writer::JsonWriter;
-use crate::timeline::categories::{Categories, StateId, category_named, category_of};
+use crate::timeline::categories::{Categories, ON_CPU, StateId, category_named, category_of};
 use crate::timeline::tracks::{PROCESS, Tracks};
 
 /// An event, by its place in the profile.
@@ -252,15 +252,7 @@ impl<'p> Markers<'p> {
                 self.wait(it, tables, json)
             }),
             Source::Gap(id) => each(profile.gaps().get(id), |it| gap(it, json)),
-            Source::Late(id) => each(profile.late().get(id), |it| {
-                kind(json, "Late")?;
-                self.name(json, "operation", it.operation)?;
-                span(json, "held", it.held_ns)?;
-                self.name(json, "state", it.state)?;
-                text(json, "last", if it.is_last { "yes" } else { "no" })?;
-                let state = StateId::default();
-                self.cause(json, tables, it.thread, it.time_ns, it.node, state)
-            }),
+            Source::Late(id) => each(profile.late().get(id), |it| self.late(it, tables, json)),
             Source::Request(id) => each(profile.requests().get(id), |it| {
                 kind(json, "Request")?;
                 each(it.endpoint.as_ref(), |it| self.name(json, "endpoint", *it))?;
@@ -321,6 +313,20 @@ impl<'p> Markers<'p> {
         let late = self.late.get(&it.id).into_iter().flatten();
         let late = late.map(|thread| self.profile.thread_name(*thread));
         text(json, "late", &late.collect::<Vec<&str>>().join(", "))
+    }
+
+    fn late<W: Write>(
+        &self,
+        it: &Late,
+        tables: &mut StackTables<'p>,
+        json: &mut JsonWriter<W>,
+    ) -> io::Result<()> {
+        kind(json, "Late")?;
+        self.name(json, "operation", it.operation)?;
+        span(json, "held", it.held_ns)?;
+        self.name(json, "state", it.state)?;
+        text(json, "last", if it.is_last { "yes" } else { "no" })?;
+        self.cause(json, tables, it.thread, it.time_ns, it.node, ON_CPU)
     }
 
     fn stretch<W: Write>(
