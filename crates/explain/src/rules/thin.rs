@@ -146,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn unknown_length_is_not_a_short_one() {
+        let mut art = Art::default();
+        art.cpu("w", "", "app.A.b", 200, 10);
+        art.builder.info.duration_ns = 0;
+        art.builder.info.profiler_version = "1".to_owned();
+        assert!(art.found(check)[0].what.contains("0.0 ns long"));
+        art.builder.info.profiler_version.clear();
+        art.builder.info.sample_event = "pprof".to_owned();
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
     fn thin_remedy_fits_the_recorder() {
         let mut art = Art::default();
         art.cpu("w", "", "app.A.b", 20, 10);
