@@ -554,7 +554,7 @@ Examples:
   dwell report app.jfr --text --safepoints
                                         safepoints, and the threads that were late")]
 pub struct Report {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Output page [default: the recording's name with .html]
@@ -613,7 +613,7 @@ Examples:
   dwell explain app.jfr --endpoint 'GET /users/*'
   dwell explain app.jfr --json          includes rules without findings or without data")]
 pub struct Explain {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Only requests of matching endpoints (* for anything)
@@ -697,14 +697,16 @@ Examples:
   dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
   dwell convert app.jfr -o app.html
   dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
+  dwell convert app.jfr -o app.json.gz    # for profiler.firefox.com and Perfetto
   dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or .otlp.json, or
-    /// any name with one of the next seven options [default with those: standard output]
+    /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .json.gz (Firefox
+    /// Profiler), .speedscope.json, .otlp or .otlp.json, or any name with one of the next nine
+    /// options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Write collapsed stacks, whatever the output's ending
@@ -723,7 +725,15 @@ pub struct Convert {
     /// output's ending
     #[arg(long, group = "format")]
     pub pprof: bool,
-    /// Write the same as OTLP profiles (protobuf), whatever the output's ending
+    /// Write samples by thread and time, and events, for the Firefox Profiler and Perfetto;
+    /// gzipped unless the output is .json
+    #[arg(long, group = "format")]
+    pub firefox: bool,
+    /// Write samples by thread and time for speedscope, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub speedscope: bool,
+    /// Write all kinds of time, allocations and locks as OTLP profiles (protobuf), whatever the
+    /// output's ending
     #[arg(long, group = "format")]
     pub otlp: bool,
     /// Write the same as OTLP profiles in JSON, whatever the output's ending
