@@ -1,7 +1,7 @@
 //! The tools `tree` and `callers`: calls below a path, and the calls that lead to a method.
 
 use super::{Tool, head, opened};
-use crate::answer::{Answer, amount, amount_schema, integer, object, schema, string};
+use crate::answer::{Answer, amount, amount_schema, integer, list, object, schema, string};
 use crate::arguments::{Argument, Arguments, Kind};
 use crate::recordings::Recordings;
 use crate::selection::{
@@ -14,6 +14,8 @@ use dwell_profile::{
 use serde_json::{Value, json};
 
 const DEPTH_MAX: u64 = 1000;
+/// Names of folded calls in a row.
+const THROUGH: usize = 12;
 
 const PATH: Argument = Argument::new(
     "path",
@@ -48,13 +50,14 @@ pub(crate) const TREE: Tool = Tool {
     name: "tree",
     title: "Call tree",
     about: "The call tree below a path, as rows in depth-first order, the heaviest calls first. \
-            depth counts calls; total includes callees, self is without them; shares are of the \
-            whole selection.",
+            total includes callees, self is without them and absent if it is 0; shares are of the \
+            whole selection. A call that only leads to one other is no row: `through` of that row \
+            lists such calls, the outermost first, and depth does not count them.",
     arguments: || {
         let own = [FILE, PATH, DEPTH, LEAST, BY];
         [&own, &FILTERS[..], &[LIMIT_OF_ROWS, OFFSET]].concat()
     },
-    output: || output(true),
+    output: || output(&[("self?", amount_schema()), ("through?", list(string()))]),
     answer: tree,
 };
 
@@ -70,17 +73,17 @@ pub(crate) const CALLERS: Tool = Tool {
         let own = [FILE, OF, DEPTH, LEAST];
         [&own, &filters[..], &[LIMIT_OF_ROWS, OFFSET]].concat()
     },
-    output: || output(false),
+    output: || output(&[]),
     answer: callers,
 };
 
-fn output(has_self: bool) -> Value {
+fn output(more: &[(&str, Value)]) -> Value {
     let mut row = vec![
         ("depth", integer()),
         ("name", string()),
         ("total", amount_schema()),
     ];
-    row.extend(has_self.then(|| ("self", amount_schema())));
+    row.extend_from_slice(more);
     let mut fields = head();
     fields.push(("leftOut", integer()));
     schema(&fields, object(&row))
@@ -168,35 +171,76 @@ fn inverted(of: &Weighed, named: &[bool], depth: usize) -> Weighed {
     Weighed { tree, own }
 }
 
-/// Nodes in depth-first order with their depth, without light ones. Also counts nodes that are left
-/// out at their callers.
-fn in_order(
-    of: &Weighed,
-    totals: &[Weight],
-    (least, depth_max): (f64, usize),
-    names: &[String],
-) -> (Vec<(NodeId, usize)>, usize) {
+/// A row of a tree.
+struct Call {
+    node: NodeId,
+    depth: usize,
+    /// Calls that only lead to it, the innermost first.
+    through: Vec<NodeId>,
+}
+
+/// The form of a tree's rows.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Calls with a smaller weight are left out.
+    least: f64,
+    /// Maximum depth.
+    depth: usize,
+    /// The depth from which on calls that only lead to one other are folded.
+    folds_from: usize,
+}
+
+/// Calls in depth-first order. Also counts calls that are left out, without those below them.
+fn in_order(of: &Weighed, totals: &[Weight], form: Form, names: &[String]) -> (Vec<Call>, usize) {
     let total = |node: NodeId| totals.get(node as usize).map_or(0, |it| it.sum);
+    let own = |node: NodeId| of.own.get(node as usize).map_or(0, |it| it.samples);
     let name = |node: NodeId| names.get(of.tree.key(node) as usize);
-    let mut open: Vec<(NodeId, usize)> = vec![(CallTree::ROOT, 0)];
-    let (mut rows, mut left_out) = (Vec::new(), 0);
-    while let Some((node, depth)) = open.pop() {
-        if node != CallTree::ROOT {
-            rows.push((node, depth - 1));
-        }
+    let children = |node: NodeId| -> Vec<NodeId> {
         let children = of.tree.children(node).iter().copied();
-        let mut children: Vec<NodeId> = children.filter(|node| total(*node) > 0).collect();
-        let all = children.len();
-        children.retain(|node| depth < depth_max && total(*node) as f64 >= least);
-        left_out += all - children.len();
-        children.sort_by(|a, b| {
+        children.filter(|node| total(*node) > 0).collect()
+    };
+    let mut left_out = 0;
+    let mut heavy = |node: NodeId, depth: usize| -> Vec<(NodeId, usize)> {
+        let mut all = children(node);
+        let number = all.len();
+        all.retain(|node| depth <= form.depth && total(*node) as f64 >= form.least);
+        left_out += number - all.len();
+        // The heaviest one is taken first from the end.
+        all.sort_by(|a, b| {
             total(*a)
                 .cmp(&total(*b))
                 .then_with(|| name(*b).cmp(&name(*a)))
         });
-        open.extend(children.into_iter().map(|node| (node, depth + 1)));
+        all.into_iter().map(|node| (node, depth)).collect()
+    };
+    let mut open = heavy(CallTree::ROOT, 0);
+    let mut rows = Vec::new();
+    while let Some((mut node, depth)) = open.pop() {
+        let mut through = Vec::new();
+        while depth >= form.folds_from
+            && own(node) == 0
+            && let [only] = children(node)[..]
+        {
+            through.push(node);
+            node = only;
+        }
+        through.reverse();
+        open.extend(heavy(node, depth + 1));
+        rows.push(Call {
+            node,
+            depth,
+            through,
+        });
     }
     (rows, left_out)
+}
+
+/// Names of calls, the outermost first, of many the innermost ones.
+fn names_of(through: &[NodeId], name: impl Fn(NodeId) -> Value) -> Vec<Value> {
+    let shown = through.iter().take(THROUGH).rev().map(|node| name(*node));
+    let more = through.len().saturating_sub(THROUGH);
+    let more = (more > 0).then(|| format!("({more} more)").into());
+    more.into_iter().chain(shown).collect()
 }
 
 fn tree(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, String> {
@@ -222,6 +266,8 @@ fn tree(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, St
         (&profile, &selection),
         arguments,
         &grouped,
+        // The end of a path is a row.
+        usize::from(!path.is_empty()),
         |all, _| match path.is_empty() {
             true => all,
             false => below(&all, &path),
@@ -246,13 +292,9 @@ fn callers(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer,
         (&profile, &selection),
         arguments,
         &grouped,
+        usize::MAX,
         |all, depth| inverted(&all, &named, depth),
     );
-    for row in &mut answer.rows {
-        if let Some(row) = row.as_object_mut() {
-            row.remove("self");
-        }
-    }
     Ok(answer)
 }
 
@@ -263,12 +305,14 @@ fn unknown(argument: &str) -> String {
     )
 }
 
-/// Adds the rows of a tree that `shape` makes of the merged one.
+/// Adds the rows of a tree that `shape` makes of the merged one. Without folding, rows have no time
+/// of their own: those of callers have none.
 fn fill(
     answer: &mut Answer,
     (profile, selection): (&Profile, &Selection),
     arguments: &Arguments,
     grouped: &Grouped,
+    folds_from: usize,
     shape: impl FnOnce(Weighed, usize) -> Weighed,
 ) {
     let entries = selection.entries(profile);
@@ -279,22 +323,31 @@ fn fill(
     let all = merged(profile, grouped, &by_node(profile, &entries));
     let shaped = shape(all, depth);
     let totals = shaped.tree.totals(&shaped.own);
-    let least = number(LEAST.name, 1.0) / 100.0 * whole.sum as f64;
-    // The first level is the root's children.
-    let limits = (least, depth.saturating_add(1));
-    let (rows, left_out) = in_order(&shaped, &totals, limits, &grouped.names);
+    let form = Form {
+        least: number(LEAST.name, 1.0) / 100.0 * whole.sum as f64,
+        depth,
+        folds_from,
+    };
+    let (rows, left_out) = in_order(&shaped, &totals, form, &grouped.names);
     selection.describe(answer, profile, &whole);
     answer.put("leftOut", left_out);
     answer.rows_in_all = rows.len();
-    let rows = page(arguments).of(rows).map(|(node, depth)| {
-        let name = grouped.names.get(shaped.tree.key(node) as usize);
-        let weight = |of: &[Weight]| of.get(node as usize).copied().unwrap_or_default();
-        json!({
-            "depth": depth,
-            "name": name,
+    let rows = page(arguments).of(rows).map(|call| {
+        let name = |node: NodeId| json!(grouped.names.get(shaped.tree.key(node) as usize));
+        let weight = |of: &[Weight]| of.get(call.node as usize).copied().unwrap_or_default();
+        let own = weight(&shaped.own);
+        let mut row = json!({
+            "depth": call.depth,
+            "name": name(call.node),
             "total": amount(&weight(&totals), &whole, unit),
-            "self": amount(&weight(&shaped.own), &whole, unit),
-        })
+        });
+        if folds_from < usize::MAX && own.samples > 0 {
+            row["self"] = amount(&own, &whole, unit);
+        }
+        if !call.through.is_empty() {
+            row["through"] = names_of(&call.through, name).into();
+        }
+        row
     });
     answer.rows = rows.collect();
 }

@@ -478,6 +478,50 @@ fn tree_has_calls_below_a_path() {
 }
 
 #[test]
+fn tree_folds_calls_that_lead_to_one_other() {
+    let folded = asked("tree", json!({ "event": "alloc" }));
+    assert_eq!(folded["rowsInAll"], json!(1));
+    let row = &folded["rows"][0];
+    assert_eq!((&row["name"], &row["depth"]), (&json!("byte[]"), &json!(0)));
+    assert_eq!(row["through"], json!(["app.Json.parse"]));
+    assert_eq!(row["self"]["value"], json!(5120));
+    let path = asked("tree", json!({ "event": "alloc", "path": ["Json.parse"] }));
+    let rows = path["rows"].as_array().unwrap();
+    assert_eq!(
+        (&rows[0]["name"], rows.len()),
+        (&json!("app.Json.parse"), 2)
+    );
+    assert_eq!(rows[0].get("self"), None);
+    // Of a long chain the innermost calls have names.
+    let mut builder = dwell_profile::Builder::default();
+    let frames: Vec<u32> = (0..30)
+        .map(|number| {
+            let method = builder.method("a.A", &format!("m{number}"), "");
+            builder.frame(method, 1, dwell_profile::FrameKind::C2)
+        })
+        .collect();
+    let thread = builder.thread("t", 1, 1, false);
+    let node = builder.stack(frames);
+    builder.sample(dwell_profile::Sample {
+        time_ns: 0,
+        thread,
+        node,
+        weight: 1,
+        count: 1,
+        failure: None,
+        context: None,
+    });
+    let mut deep = Recordings::new(vec![Box::new(Fixed(builder.finish()))]);
+    let answer = call_trees::TREE.run(&mut deep, &Map::new()).unwrap();
+    let through = answer["rows"][0]["through"].as_array().unwrap();
+    assert_eq!(
+        (&through[0], &through[1]),
+        (&json!("(17 more)"), &json!("a.A.m17"))
+    );
+    assert_eq!((through.len(), &through[12]), (13, &json!("a.A.m28")));
+}
+
+#[test]
 fn callers_are_an_inverted_tree() {
     let callers = asked("callers", json!({ "method": "Json.parse" }));
     assert_eq!(

@@ -199,14 +199,17 @@ fn unit(profile: &Profile) -> Unit {
     }
 }
 
-/// The innermost methods with their lines.
+/// The innermost methods with their lines: the innermost frame, and Java frames if there are any.
 fn stack(profile: &Profile, node: NodeId) -> Vec<String> {
-    let frames = profile.tree().stack(node).take(STACK);
-    let frames = frames.filter_map(|frame| {
+    let frame_of = |frame: u32| profile.frames().get(frame as usize).copied();
+    let is_java = |frame: u32| frame_of(frame).is_some_and(|it| it.kind.is_java());
+    let has_java = profile.tree().stack(node).any(is_java);
+    let frames = profile.tree().stack(node).enumerate();
+    let frames = frames.filter(|(at, frame)| *at == 0 || !has_java || is_java(*frame));
+    let frames = frames.take(STACK).filter_map(|(_, frame)| {
         let (method, _) = profile.method_of(frame)?;
         let name = profile.method_name(method);
-        let line = profile.frames().get(frame as usize).map_or(0, |it| it.line);
-        Some(match line {
+        Some(match frame_of(frame).map_or(0, |it| it.line) {
             0 => name,
             line => format!("{name}:{line}"),
         })
