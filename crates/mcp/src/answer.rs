@@ -44,13 +44,13 @@ impl Unit {
     }
 }
 
-/// A sum, its share of a whole, and the standard error of that share.
+/// A sum, its share of a whole, and the standard error of that share, which cannot exceed 100.
 pub(crate) fn amount(weight: &Weight, whole: &Weight, unit: Unit) -> Value {
     json!({
         "value": weight.sum,
         "text": unit.shown(weight.sum),
         "percent": rounded(weight.share(whole) * 100.0),
-        "plusMinus": rounded(weight.share_error(whole) * 100.0),
+        "plusMinus": rounded(weight.share_error(whole).min(1.0) * 100.0),
         "samples": weight.samples,
     })
 }

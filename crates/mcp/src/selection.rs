@@ -340,6 +340,8 @@ pub(crate) fn cautions(profile: &Profile) -> Vec<String> {
         cautions.push(format!("the file {}", unread_words(unread)));
     }
     cautions.push(incomplete(profile));
+    let waits = profile.info().event_waits;
+    cautions.extend(waits.map(|waits| waits.in_words()));
     let failed = profile.failed().share(&profile.total());
     if failed > FAILED {
         cautions.push(format!("{} of the stacks are incomplete", percent(failed)));

@@ -14,6 +14,9 @@ use dwell_profile::{
 use serde_json::{Value, json};
 
 const DEPTH_MAX: u64 = 1000;
+/// Depths if arguments have none.
+const CALLS: u64 = 12;
+const CALLERS_OF: u64 = 4;
 /// Names of folded calls in a row.
 const THROUGH: usize = 12;
 
@@ -27,7 +30,7 @@ const PATH: Argument = Argument::new(
 const DEPTH: Argument = Argument::new(
     "depth",
     Kind::Whole(1, DEPTH_MAX),
-    "Maximum number of calls below the path, or of callers; default 12",
+    "Maximum depth of rows; default 12 for calls, 4 for callers",
 );
 const LEAST: Argument = Argument::new(
     "min_percent",
@@ -319,7 +322,9 @@ fn fill(
     let whole = sum(&entries);
     let unit = selection.unit(profile);
     let number = |name, usual| arguments.number(name).unwrap_or(usual);
-    let depth = arguments.whole(DEPTH.name).unwrap_or(12) as usize;
+    let is_of_calls = folds_from < usize::MAX;
+    let usual = if is_of_calls { CALLS } else { CALLERS_OF };
+    let depth = arguments.whole(DEPTH.name).unwrap_or(usual) as usize;
     let all = merged(profile, grouped, &by_node(profile, &entries));
     let shaped = shape(all, depth);
     let totals = shaped.tree.totals(&shaped.own);
@@ -341,7 +346,7 @@ fn fill(
             "name": name(call.node),
             "total": amount(&weight(&totals), &whole, unit),
         });
-        if folds_from < usize::MAX && own.samples > 0 {
+        if is_of_calls && own.samples > 0 {
             row["self"] = amount(&own, &whole, unit);
         }
         if !call.through.is_empty() {

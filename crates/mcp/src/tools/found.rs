@@ -93,9 +93,6 @@ fn answer(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, 
             dwell_report::percent(idle.share())
         ));
     }
-    if !explanation.waits_note.is_empty() {
-        answer.notes.push(explanation.waits_note.clone());
-    }
     if let Some(check) = &explanation.self_check {
         answer
             .notes

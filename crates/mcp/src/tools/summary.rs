@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::recordings::Recordings;
 use crate::selection::{FILE, cautions};
 use dwell_explain::Options;
-use dwell_profile::{IDLE, Profile, WallFilter, Weight};
+use dwell_profile::{IDLE, Profile, Recorder, WallFilter, Weight};
 use dwell_report::{date, duration};
 use serde_json::{Value, json};
 
@@ -81,7 +81,10 @@ fn answer(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, 
     });
     answer.rows = rows.collect();
     answer.rows_in_all = answer.rows.len();
-    answer.notes = cautions(&profile);
+    let others = profile.info().other_events.iter();
+    let others = others.map(|(name, number)| format!("not included: {number} samples of {name}"));
+    answer.notes = others.collect();
+    answer.notes.extend(cautions(&profile));
     Ok(answer)
 }
 
@@ -89,7 +92,11 @@ fn origin(answer: &mut Answer, profile: &Profile) {
     let info = profile.info();
     answer.put("program", short(&info.java_arguments, COMMAND));
     answer.put("pid", info.pid);
-    let jvm = format!("{} {}", info.jvm_name, info.jvm_version);
+    // The long version string begins with the name.
+    let jvm = match info.jvm_version.starts_with(&info.jvm_name) {
+        true => info.jvm_version.clone(),
+        false => format!("{} {}", info.jvm_name, info.jvm_version),
+    };
     answer.put("jvm", jvm.split(", built on").next().unwrap_or("").trim());
     answer.put("recorded", date(info.start_ns));
     answer.put("durationNs", info.duration_ns);
@@ -98,9 +105,10 @@ fn origin(answer: &mut Answer, profile: &Profile) {
         0 => String::new(),
         ns => format!(" every {}", duration(ns)),
     };
-    let recorder = match info.profiler_version.as_str() {
-        "" => "another profiler".to_owned(),
-        version => format!("dwell {version}"),
+    let recorder = match info.recorder() {
+        Recorder::Dwell => format!("dwell {}", info.profiler_version),
+        Recorder::Jdk => "the JDK's recorder".to_owned(),
+        Recorder::Other => "another profiler".to_owned(),
     };
     let recorder = format!("{recorder} {} {}{interval}", info.mode, info.engine);
     answer.put("recorder", recorder.trim());
