@@ -14,7 +14,7 @@ use dwell_profile::{
 use serde_json::{Value, json};
 
 const DEPTH_MAX: u64 = 1000;
-/// Depths if arguments have none.
+/// Default depths.
 const CALLS: u64 = 12;
 const CALLERS_OF: u64 = 4;
 /// Names of folded calls in a row.
@@ -308,8 +308,8 @@ fn unknown(argument: &str) -> String {
     )
 }
 
-/// Adds the rows of a tree that `shape` makes of the merged one. Without folding, rows have no time
-/// of their own: those of callers have none.
+/// Adds the rows of a tree that `shape` makes of the merged one. Only folded trees have rows with
+/// time of their own, because callers have only that of the method.
 fn fill(
     answer: &mut Answer,
     (profile, selection): (&Profile, &Selection),
