@@ -5,6 +5,7 @@ use crate::made_profile::{changed, full, hostile};
 use crate::recordings::Source;
 use crate::{answer, serve};
 use dwell_profile::{GroupBy, IDLE, WallFilter};
+use proptest::prelude::*;
 
 struct Made {
     name: &'static str,
@@ -716,5 +717,73 @@ fn wall_time_has_the_causes_of_the_text_report() {
             row["name"].as_str().unwrap(),
         );
         assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+    }
+}
+
+/// Values that arguments may have, and some that they must not.
+fn values() -> impl Strategy<Value = Value> {
+    let words = prop_oneof![
+        Just("*"),
+        Just("app.*"),
+        Just("Work.run"),
+        Just("worker*"),
+        Just("GET *"),
+        Just("cpu"),
+        Just("wall"),
+        Just("alloc"),
+        Just("live"),
+        Just("lock"),
+        Just("cause"),
+        Just("line"),
+        Just("endpoint"),
+        Just("total"),
+        Just("waits"),
+        Just("b.jfr"),
+        Just("hostile.jfr"),
+        Just("\u{202e}"),
+    ];
+    let words = words.prop_map(str::to_owned);
+    prop_oneof![
+        4 => words.clone().prop_map(Value::from),
+        2 => prop::collection::vec(words, 0..3).prop_map(Value::from),
+        3 => (0u64..40).prop_map(Value::from),
+        1 => any::<u64>().prop_map(Value::from),
+        1 => any::<f64>().prop_map(Value::from),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => Just(Value::Null),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever arguments: one line with an answer as its schema says, or with an error.
+    #[test]
+    fn any_arguments_have_an_answer_or_an_error(
+        tool in 0..ALL.len(),
+        given in prop::collection::vec((any::<prop::sample::Index>(), values()), 0..4),
+    ) {
+        let tool = ALL[tool];
+        let known = (tool.arguments)();
+        let mut arguments = Map::new();
+        for (index, value) in given {
+            arguments.insert(index.get(&known).name.to_owned(), value);
+        }
+        let reply = called(tool.name, Value::Object(arguments));
+        let result = &reply["result"];
+        match result["isError"].as_bool() {
+            Some(false) => {
+                let answer = &result["structuredContent"];
+                fits(answer, &(tool.output)(), tool.name);
+                prop_assert!(answer.to_string().len() <= answer::BYTES_MAX);
+                let rows = answer["rows"].as_array().unwrap().len() as u64;
+                prop_assert!(rows <= answer["rowsInAll"].as_u64().unwrap());
+            }
+            Some(true) => {
+                let text = result["content"][0]["text"].as_str().unwrap();
+                prop_assert!(!text.is_empty() && !text.contains(char::is_control));
+            }
+            None => prop_assert!(false, "{}", reply),
+        }
     }
 }
