@@ -52,6 +52,16 @@ fn recording() -> Vec<u8> {
         wall_interval_ns: 0,
         options: "",
     });
+    chunk.event(&Event::JvmInformation {
+        ticks: 0,
+        jvm_name: "VM",
+        jvm_version: "25",
+        jvm_arguments: "",
+        jvm_flags: "",
+        java_arguments: "app.jar --password=planted5ecret",
+        jvm_start_epoch_ms: 0,
+        pid: 1,
+    });
     for (stack, samples) in stacks.into_iter().zip(SAMPLES) {
         for number in 0..samples {
             chunk.execution_sample(&Sample {
@@ -126,6 +136,11 @@ fn mcp_answers_each_tool_and_ends_with_its_input() {
     }
     let done = served(&place, &["a.jfr", "b.jfr"], &lines).exits(0);
     assert_eq!(done.err, "");
+    assert!(
+        done.out.contains("app.jar --password=[redacted]"),
+        "{done:?}"
+    );
+    assert!(!done.out.contains("planted5ecret"));
     let replies: Vec<serde_json::Value> = done
         .out
         .lines()
