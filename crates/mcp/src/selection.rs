@@ -182,7 +182,11 @@ impl Selection {
     /// Checks that the recording has such data.
     fn check(&self, profile: &Profile) -> Result<(), String> {
         let (is_there, what, lack) = match self.event {
-            Event::Cpu => (true, "", Lack::Samples),
+            Event::Cpu => (
+                profile.total().samples > 0,
+                "samples of time",
+                Lack::Samples,
+            ),
             Event::Wall => (profile.has_wall(), "wall time", Lack::Wall),
             Event::Alloc => {
                 let has = !profile.allocations().is_empty();
@@ -441,12 +445,23 @@ mod tests {
         let time = refused(json!({ "from_s": 2, "to_s": 1 }));
         assert_eq!(time, "from_s: must be less than to_s");
         let empty = dwell_profile::Builder::default().finish();
-        let given = json!({ "event": "wall" });
-        let arguments = Arguments::check(&FILTERS, given.as_object().unwrap(), &[]).unwrap();
-        let error = Selection::new(&arguments, &empty, Event::Cpu).unwrap_err();
-        assert_eq!(
-            error,
-            "the recording has no wall time; record with -e cpu,wall"
-        );
+        for (event, expected) in [
+            ("cpu", "the recording has no samples of time; record longer"),
+            (
+                "wall",
+                "the recording has no wall time; record with -e cpu,wall",
+            ),
+            ("alloc", "the recording has no allocations; record with"),
+            (
+                "live",
+                "the recording has no data on live objects; record with",
+            ),
+            ("lock", "the recording has no waits for locks; record with"),
+        ] {
+            let given = json!({ "event": event });
+            let arguments = Arguments::check(&FILTERS, given.as_object().unwrap(), &[]).unwrap();
+            let error = Selection::new(&arguments, &empty, Event::Cpu).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }

@@ -263,7 +263,7 @@ fn tree(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, St
         }
     });
     let path: Vec<Vec<bool>> = path.collect::<Result<_, _>>()?;
-    answer.what = format!("Call tree of {}", selection.words(&profile).to_lowercase());
+    answer.what = format!("Call tree, {}", selection.words(&profile));
     fill(
         &mut answer,
         (&profile, &selection),
@@ -288,7 +288,7 @@ fn callers(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer,
     if !named.contains(&true) {
         return Err(unknown(OF.name));
     }
-    answer.what = format!("Callers by {}", selection.words(&profile).to_lowercase());
+    answer.what = format!("Callers, {}", selection.words(&profile));
     let selection = selection.of_all_methods();
     fill(
         &mut answer,
