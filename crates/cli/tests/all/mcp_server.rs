@@ -159,15 +159,19 @@ fn mcp_answers_each_tool_and_ends_with_its_input() {
         let is_error = matches!(*tool, "locks" | "requests");
         assert_eq!(reply["result"]["isError"], is_error, "{tool}: {result}");
     }
-    // The sums are those of the other commands.
+}
+
+#[test]
+fn mcp_has_the_sums_of_other_commands() {
+    let place = Place::new("mcp-sums");
+    std::fs::write(place.path("a.jfr"), recording()).unwrap();
+    let line = request(1, "tools/call", r#"{"name":"top"}"#);
+    let done = served(&place, &["a.jfr"], &[line]).exits(0);
+    let reply: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let collapsed = place.dwell(&["convert", "a.jfr", "--collapsed", "--unit", "ns"]);
-    assert!(
-        collapsed
-            .exits(0)
-            .out
-            .contains("app.A.run;app.A.work 300000000")
-    );
-    let top = &replies[4]["result"]["structuredContent"]["rows"][0];
+    let collapsed = collapsed.exits(0).out;
+    assert!(collapsed.contains("app.A.run;app.A.work 300000000"));
+    let top = &reply["result"]["structuredContent"]["rows"][0];
     assert_eq!(top["self"]["value"], 300_000_000);
     assert_eq!(top["self"]["percent"], 75.0);
 }

@@ -757,7 +757,7 @@ fn values() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever arguments: one line with an answer as its schema says, or with an error.
+    /// The reply is one line: an answer as its schema says, or an error.
     #[test]
     fn any_arguments_have_an_answer_or_an_error(
         tool in 0..ALL.len(),
