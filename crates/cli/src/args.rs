@@ -1,5 +1,9 @@
 //! The command line and its help.
 
+mod assistant;
+
+pub use assistant::Mcp;
+
 use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -62,6 +66,8 @@ pub enum Command {
     Explain(Explain),
     /// Compare two recordings and test whether the differences are significant
     Diff(Diff),
+    /// Answer an assistant's questions about recordings, by the Model Context Protocol
+    Mcp(Mcp),
     /// Convert a recording to another format, by an option or by the output's ending
     Convert(Convert),
     /// Install the module for Mono, to record without this command

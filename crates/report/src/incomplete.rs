@@ -5,7 +5,8 @@ use dwell_profile::{Loss, Profile, Recorder};
 use crate::number::{count, percent};
 
 /// A sentence; empty if no sample was lost.
-pub(crate) fn incomplete(profile: &Profile) -> String {
+#[must_use]
+pub fn incomplete(profile: &Profile) -> String {
     // Where dwell names a loss without weight, nothing is lost: another sample has the weight.
     let is_ours = profile.info().recorder() == Recorder::Dwell;
     let is_lost = |loss: &&Loss| loss.weight_ns > 0 || !is_ours;
