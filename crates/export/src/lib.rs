@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod otlp;
+mod parquet;
 mod pprof;
 mod sample_facts;
 mod typed_values;
 #[cfg(test)]
 mod whole_profile;
 
+pub use self::parquet::{TABLES, parquet};
 pub use otlp::{Encoding, otlp};
 pub use pprof::pprof;
 
