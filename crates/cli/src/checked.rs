@@ -19,6 +19,8 @@ pub enum Format {
     Otlp,
     /// The same in JSON.
     OtlpJson,
+    /// A directory of tables for SQL.
+    Parquet,
     /// A profile for pprof.
     Pprof,
     /// The summary.
@@ -27,6 +29,9 @@ pub enum Format {
 
 /// The format of a file's ending.
 pub fn format_of(output: &Path) -> Option<Format> {
+    if output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Some(Format::Parquet);
+    }
     // For an ending with two parts, the first one.
     let inner = Path::new(output.file_stem()?)
         .extension()
@@ -38,6 +43,7 @@ pub fn format_of(output: &Path) -> Option<Format> {
         "otlp" => Some(Format::Otlp),
         "gz" => (inner == "pb").then_some(Format::Pprof),
         "json" => (inner == "otlp").then_some(Format::OtlpJson),
+        "parquet" => Some(Format::Parquet),
         "txt" => Some(Format::Text),
         _ => None,
     }
@@ -193,6 +199,9 @@ mod tests {
         assert_eq!(format("a.b.pb.gz"), Some(Format::Pprof));
         assert_eq!(format("a.otlp"), Some(Format::Otlp));
         assert_eq!(format("a.otlp.json"), Some(Format::OtlpJson));
+        for dir in ["a/", "a.html/", "/", "a.parquet"] {
+            assert_eq!(format(dir), Some(Format::Parquet), "{dir}");
+        }
         for other in [
             "a.jfr.gz", "a.gz", ".pb.gz", "a.json", "a", ".html", "", "a.pprof",
         ] {

@@ -4,7 +4,7 @@ use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
 use crate::find::simple_name;
 use crate::writing::{self, Identity, Named};
-use crate::{Usage, long_work, recording};
+use crate::{Usage, long_work, recording, tables_dir};
 use anyhow::{Result, bail};
 use dwell_attach::options::{main_from_cmdline, main_from_java_command};
 use dwell_export::{Encoding, Program};
@@ -73,6 +73,10 @@ pub fn convert(args: &Convert) -> Result<()> {
     let profile = recording::load_with(&args.input, &args.redaction.secrets())?;
     recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
+    if format == Format::Parquet {
+        let dir = args.parquet.as_ref().or(args.output.as_ref());
+        return tables_dir::write(&profile, dir.map_or(Path::new(""), |dir| dir));
+    }
     let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
         Some(output) => writing::write(output, Named::ByUser, &[&args.input], |out| {
@@ -151,6 +155,7 @@ fn format(args: &Convert) -> Result<Format> {
         (args.pprof, Format::Pprof),
         (args.otlp, Format::Otlp),
         (args.otlp_json, Format::OtlpJson),
+        (args.parquet.is_some(), Format::Parquet),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -162,9 +167,9 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .otlp or \
-                 .otlp.json, or say --collapsed, --text, --html, --jfr, --pprof, --otlp or \
-                 --otlp-json"
+                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .otlp, \
+                 .otlp.json or DIR/, or say --collapsed, --text, --html, --jfr, --pprof, --otlp, \
+                 --otlp-json or --parquet DIR"
             );
             Err(Usage(text).into())
         }
@@ -220,6 +225,8 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
+        // Its output is a directory.
+        Format::Parquet => return Ok(Written::Nothing),
         Format::Otlp | Format::OtlpJson => {
             let encoding = match format {
                 Format::OtlpJson => Encoding::Json,

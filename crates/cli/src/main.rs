@@ -36,6 +36,7 @@ mod lease;
 mod long_work;
 mod mono;
 mod ps;
+mod query;
 mod record;
 mod recording;
 mod reply;
@@ -43,6 +44,7 @@ mod resource;
 mod safepoints;
 mod stacks;
 mod sys;
+mod tables_dir;
 mod top;
 mod unanswered;
 mod units;
@@ -105,6 +107,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Diff(args) => return diff::run(args),
         Command::Explain(args) => explain::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
+        Command::Query(args) => query::run(args)?,
         Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
     }
