@@ -63,7 +63,8 @@ fn table_view(table: &str, names: &[String]) -> String {
 fn view(table: &str) -> String {
     let is_event = !matches!(table, "recording" | "threads" | "stacks" | "frames");
     let from = format!("CREATE VIEW {table} AS SELECT e.*");
-    let at = "(e.time_ns - r.start_ns) / 1e9 AS at_s";
+    // A clock may be read just before the recording says that it begins.
+    let at = "greatest(e.time_ns - r.start_ns, 0) / 1e9 AS at_s";
     let with_start = format!("tables.{table} e JOIN tables.recording r USING (recording)");
     if WITH_STACKS.contains(&table) {
         return format!(

@@ -16,6 +16,7 @@ mod interchange;
 mod launched;
 mod mono;
 mod permissions;
+mod query;
 mod top;
 mod usage;
 mod view;
