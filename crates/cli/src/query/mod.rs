@@ -9,16 +9,19 @@ mod engine;
 mod views;
 
 use crate::tables_dir::{PrivateDir, has_tables};
-use crate::{recording, tables_dir};
+use crate::{Usage, recording, tables_dir};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use converted::Converted;
+use std::ffi::OsString;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// `dwell query`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "dwell query [OPTIONS] <FILE.jfr|DIR>... <SQL>",
+    after_help = "\
 Views: samples, waits, wall (both), allocations, live, locks, requests, spans, safepoints, late,
 threads, stacks, frames, stack_frames, recording. Macros: top(VIEW), totals(VIEW),
 callers(VIEW, 'METHOD'), callees(VIEW, 'METHOD'), with_method('METHOD'), folded(VIEW).
@@ -28,14 +31,12 @@ Examples:
   dwell query app.jfr 'FROM top(samples) LIMIT 10'
   dwell query app.jfr 'SELECT cause, sum(weight_ns) / 1e6 AS ms FROM wall GROUP BY ALL'
   dwell query a.jfr b.jfr --format csv 'SELECT recording, sum(weight_ns) FROM samples GROUP BY 1'
-  dwell query tables/ 'DESCRIBE samples'")]
+  dwell query tables/ 'DESCRIBE samples'"
+)]
 pub struct Query {
-    /// Recordings, or directories that `dwell convert` wrote
-    #[arg(value_name = "FILE.jfr|DIR", required = true, num_args = 1..)]
-    pub inputs: Vec<PathBuf>,
-    /// The question
-    #[arg(value_name = "SQL", required = true)]
-    pub sql: String,
+    /// Recordings, or directories that `dwell convert` wrote; the last word is the question
+    #[arg(value_name = "FILE.jfr|DIR|SQL", required = true, num_args = 2..)]
+    pub words: Vec<OsString>,
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
@@ -54,13 +55,14 @@ pub enum Form {
 
 /// `dwell query`.
 pub fn run(args: &Query) -> Result<()> {
+    let (sql, inputs) = split(&args.words)?;
     // Before the work of reading a recording.
     let engine = engine::find()?;
     let links = PrivateDir::create(&std::env::temp_dir())
         .with_context(|| format!("writing {}", std::env::temp_dir().display()))?;
     let mut converted = Vec::new();
     let mut names = Vec::new();
-    for (place, input) in args.inputs.iter().enumerate() {
+    for (place, input) in inputs.iter().map(Path::new).enumerate() {
         let tables = tables_of(input)?;
         let link = links.path().join(place.to_string());
         symlink(tables.path(), &link).with_context(|| recording::shown(&link))?;
@@ -68,7 +70,14 @@ pub fn run(args: &Query) -> Result<()> {
         converted.push(tables);
     }
     let setup = views::statements(&names);
-    engine.answer(links.path(), &setup, &args.sql, args.format)
+    engine.answer(links.path(), &setup, sql, args.format)
+}
+
+/// The question and the inputs.
+fn split(words: &[OsString]) -> Result<(&str, &[OsString])> {
+    let question = words.split_last();
+    let question = question.and_then(|(sql, inputs)| Some((sql.to_str()?, inputs)));
+    question.ok_or_else(|| Usage("SQL: is not valid UTF-8".to_owned()).into())
 }
 
 /// The tables of an input.
