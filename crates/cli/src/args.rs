@@ -1,5 +1,6 @@
 //! The command line and its help.
 
+use crate::query_args::Query;
 use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -65,7 +66,7 @@ pub enum Command {
     /// Convert a recording to another format, by an option or by the output's ending
     Convert(Convert),
     /// Answer a question in SQL about recordings
-    Query(crate::query::Query),
+    Query(Query),
     /// Install the module for Mono, to record without this command
     InstallMono(InstallMono),
     /// Record a bundled service: a 30-second tour

@@ -37,6 +37,7 @@ mod long_work;
 mod mono;
 mod ps;
 mod query;
+mod query_args;
 mod record;
 mod recording;
 mod reply;

@@ -87,7 +87,7 @@ fn check_replaceable(place: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A directory of this user only, with a name that nobody can predict. Removed when it is dropped,
+/// A directory of this user only, with an unpredictable name. Removed when it is dropped,
 /// unless it has moved away.
 #[derive(Debug)]
 pub struct PrivateDir(PathBuf);

@@ -1,6 +1,6 @@
 //! DuckDB's command: where it is, and how it is run.
 
-use super::Form;
+use crate::query_args::Form;
 use crate::sys;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn message_is_without_the_lines_of_sql() {
-        let errors = "Binder Error: no column \"a\"!\nCandidate bindings: \"b\"\n\nLINE 1: SELECT a\n      ^\n";
+        let errors = "Binder Error: no column \"a\"!\nCandidate bindings: \"b\"\n\n\
+                      LINE 1: SELECT a\n      ^\n";
         let expected = "Binder Error: no column \"a\"! Candidate bindings: \"b\"";
         assert_eq!(complaint(errors), expected);
         assert_eq!(complaint(""), "");

@@ -8,50 +8,14 @@ mod converted;
 mod engine;
 mod views;
 
+use crate::query_args::Query;
 use crate::tables_dir::{PrivateDir, has_tables};
 use crate::{Usage, recording, tables_dir};
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
 use converted::Converted;
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-
-/// `dwell query`.
-#[derive(Debug, Args)]
-#[command(
-    override_usage = "dwell query [OPTIONS] <FILE.jfr|DIR>... <SQL>",
-    after_help = "\
-Views: samples, waits, wall (both), allocations, live, locks, requests, spans, safepoints, late,
-threads, stacks, frames, stack_frames, recording. Macros: top(VIEW), totals(VIEW),
-callers(VIEW, 'METHOD'), callees(VIEW, 'METHOD'), with_method('METHOD'), folded(VIEW).
-docs/query.md has twenty questions. Needs DuckDB: `duckdb` of the search path, or $DWELL_DUCKDB.
-
-Examples:
-  dwell query app.jfr 'FROM top(samples) LIMIT 10'
-  dwell query app.jfr 'SELECT cause, sum(weight_ns) / 1e6 AS ms FROM wall GROUP BY ALL'
-  dwell query a.jfr b.jfr --format csv 'SELECT recording, sum(weight_ns) FROM samples GROUP BY 1'
-  dwell query tables/ 'DESCRIBE samples'"
-)]
-pub struct Query {
-    /// Recordings, or directories that `dwell convert` wrote; the last word is the question
-    #[arg(value_name = "FILE.jfr|DIR|SQL", required = true, num_args = 2..)]
-    pub words: Vec<OsString>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value_t = Form::Table)]
-    pub format: Form,
-}
-
-/// The form of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// A table for people
-    Table,
-    /// Comma-separated values
-    Csv,
-    /// An array of objects
-    Json,
-}
 
 /// `dwell query`.
 pub fn run(args: &Query) -> Result<()> {
@@ -73,11 +37,16 @@ pub fn run(args: &Query) -> Result<()> {
     engine.answer(links.path(), &setup, sql, args.format)
 }
 
-/// The question and the inputs.
+/// The question, which is the last word, and the inputs.
 fn split(words: &[OsString]) -> Result<(&str, &[OsString])> {
-    let question = words.split_last();
-    let question = question.and_then(|(sql, inputs)| Some((sql.to_str()?, inputs)));
-    question.ok_or_else(|| Usage("SQL: is not valid UTF-8".to_owned()).into())
+    let usage = |text: &str| Err(Usage(text.to_owned()).into());
+    match words.split_last() {
+        Some((sql, inputs)) if !inputs.is_empty() => match sql.to_str() {
+            Some(sql) => Ok((sql, inputs)),
+            None => usage("query: the SQL is not valid UTF-8"),
+        },
+        _ => usage("query: needs recordings and SQL: dwell query FILE.jfr 'FROM top(samples)'"),
+    }
 }
 
 /// The tables of an input.
@@ -96,4 +65,19 @@ fn tables_of(input: &Path) -> Result<Converted> {
     }
     let path = std::fs::canonicalize(input).with_context(|| shown)?;
     Ok(Converted::Kept(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn last_word_is_the_question() {
+        let words = ["a.jfr", "b.jfr", "SELECT 1"].map(OsString::from);
+        assert_eq!(split(&words).unwrap(), ("SELECT 1", &words[..2]));
+        assert!(split(&words[..1]).unwrap_err().is::<Usage>());
+        let bytes = ["a.jfr".into(), OsString::from_vec(vec![0xff])];
+        assert!(split(&bytes).unwrap_err().is::<Usage>());
+    }
 }

@@ -19,18 +19,23 @@ const GROUP_ELEMENTS: usize = 1 << 20;
 /// Columns of times, which increase by little.
 const TIME: &str = "time_ns";
 
-/// The value of a column, of a row and its index.
+/// A value of a row and its index.
+type Of<'a, R, V> = Box<dyn Fn(usize, &R) -> Option<V> + 'a>;
+/// The same for a list, whose elements it adds.
+type Fill<'a, R> = Box<dyn Fn(usize, &R, &mut Vec<i64>) + 'a>;
+
+/// The values of a column.
 pub enum Value<'a, R> {
     /// A whole number.
-    Int(Box<dyn Fn(usize, &R) -> Option<i64> + 'a>),
+    Int(Of<'a, R, i64>),
     /// An estimate.
-    Double(Box<dyn Fn(usize, &R) -> Option<f64> + 'a>),
+    Double(Of<'a, R, f64>),
     /// A truth value.
-    Bool(Box<dyn Fn(usize, &R) -> Option<bool> + 'a>),
+    Bool(Of<'a, R, bool>),
     /// A text in UTF-8.
-    Text(Box<dyn Fn(usize, &R) -> Option<ByteArray> + 'a>),
-    /// Adds the elements of a list of whole numbers.
-    List(Box<dyn Fn(usize, &R, &mut Vec<i64>) + 'a>),
+    Text(Of<'a, R, ByteArray>),
+    /// A list of whole numbers.
+    List(Fill<'a, R>),
 }
 
 impl<R> Value<'_, R> {

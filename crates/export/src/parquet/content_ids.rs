@@ -57,7 +57,7 @@ fn chained(tree: &CallTree, frames: &[i64]) -> Vec<i64> {
     ids
 }
 
-/// FNV-1a over the parts, which it tells apart, then mixed so that all bits depend on all.
+/// FNV-1a over the parts with their lengths, then mixed so that all bits depend on all.
 fn hash<'a>(parts: impl Iterator<Item = &'a [u8]>) -> i64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

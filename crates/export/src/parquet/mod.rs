@@ -5,7 +5,7 @@
 
 mod column_writer;
 mod content_ids;
-mod source;
+mod table_source;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use dwell_profile::{
     Allocation, ContextId, Frame, FrameId, Late, LiveObject, Locked, Look, Loss, NodeId, Profile,
     Request, Safepoint, Sample, Span, Thread, ThreadId, group_of,
 };
-use source::{Source, signed};
+use table_source::{Source, signed};
 
 /// The tables. The file of a table has its name, with `.parquet`.
 pub const TABLES: [&str; 13] = [
@@ -219,16 +219,16 @@ fn requests<'a>(source: &'a Source<'_>) -> Columns<'a, Request> {
         .int("duration_ns", |it| it.duration_ns)
         .int("count", |it| it.count)
         .text("endpoint", |it| source.name(it.endpoint?))
-        .text("trace_id", |it| source::trace(it.trace_id))
-        .id("request_id", |it| source::span(it.local_root_span_id))
+        .text("trace_id", |it| table_source::trace(it.trace_id))
+        .id("request_id", |it| table_source::span(it.local_root_span_id))
 }
 
 fn spans<'a>() -> Columns<'a, Span> {
     Columns::default()
         .int("time_ns", |it: &Span| it.time_ns)
         .int("duration_ns", |it| it.duration_ns)
-        .id("request_id", |it| source::span(it.local_root_span_id))
-        .id("span_id", |it| source::span(it.span_id))
+        .id("request_id", |it| table_source::span(it.local_root_span_id))
+        .id("span_id", |it| table_source::span(it.span_id))
 }
 
 fn safepoints<'a>(source: &'a Source<'_>) -> Columns<'a, Safepoint> {
@@ -284,7 +284,9 @@ fn stacks<'a>(source: &'a Source<'_>) -> Columns<'a, NodeId> {
         .id("path_id", |node| source.path(*node))
         .int("depth", |node| source.depth(*node) as u64)
         .text("method", |node| source.method_at_end(*node))
-        .id("line", |node| source::line(&source.profile.leaf(*node)?))
+        .id("line", |node| {
+            table_source::line(&source.profile.leaf(*node)?)
+        })
         .text("own_method", |node| source.own_method(*node))
         .with("frames", Value::List(Box::new(elements)))
 }
@@ -301,7 +303,7 @@ fn frames<'a>(source: &'a Source<'_>) -> Columns<'a, FrameId> {
         .text("class", move |it| source.name(method(it)?.class))
         .text("name", move |it| source.name(method(it)?.name))
         .text("descriptor", move |it| source.name(method(it)?.descriptor))
-        .id("line", move |it| source::line(frame(it)?))
+        .id("line", move |it| table_source::line(frame(it)?))
         .text("kind", move |it| source.new_text(kind(frame(it)?)))
         .text("library", move |it| library(frame(it)?))
         .flag("is_java", move |it| frame(it).is_some_and(is_java))

@@ -147,12 +147,12 @@ fn new_text(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| ByteArray::from(plain(text).into_bytes()))
 }
 
-/// The id of a span in a column; null if there is none.
+/// The id of a span in a column; null if it is 0.
 pub fn span(id: u64) -> Option<i64> {
     (id != 0).then_some(id as i64)
 }
 
-/// The id of a trace in hexadecimal digits; null if there is none.
+/// The id of a trace in hexadecimal digits; null if it is 0.
 pub fn trace(id: u128) -> Option<Text> {
     (id != 0).then(|| ByteArray::from(format!("{id:032x}").into_bytes()))
 }
