@@ -8,7 +8,7 @@ use std::ffi::OsString;
 #[command(
     override_usage = "dwell query [OPTIONS] <FILE.jfr|DIR>... <SQL>",
     after_help = "\
-Views of time: samples, waits, wall (both), locks, late.
+Views of time: samples, waits, wall (both), locks, owners, late.
 Other views: allocations, live, requests, spans, safepoints, threads, stacks, frames, recording.
 Macros: top(VIEW), totals(VIEW), callers(VIEW, 'METHOD'), callees(VIEW, 'METHOD'), folded(VIEW).
 See docs/query.md. Needs DuckDB: `duckdb` of the search path, or $DWELL_DUCKDB.

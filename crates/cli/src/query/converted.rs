@@ -62,11 +62,9 @@ pub fn of_recording(input: &Path) -> Result<Converted> {
     let Some((place, root)) = kept else {
         return Ok(Converted::Once(new));
     };
-    match std::fs::rename(new.path(), &place) {
-        Ok(()) => {}
-        // Another query was faster.
-        Err(_) if has_tables(&place) => {}
-        Err(error) => return Err(error).with_context(text),
+    // Another query may have been faster.
+    if std::fs::rename(new.path(), &place).is_err() && !has_tables(&place) {
+        return Ok(Converted::Once(new));
     }
     prune(&root, KEPT);
     Ok(Converted::Kept(place))

@@ -5,7 +5,15 @@
 use dwell_export::TABLES;
 
 /// Views of events with a stack, which get its method and line.
-const WITH_STACKS: [&str; 6] = ["samples", "waits", "allocations", "live", "locks", "late"];
+const WITH_STACKS: [&str; 7] = [
+    "samples",
+    "waits",
+    "allocations",
+    "live",
+    "locks",
+    "owners",
+    "late",
+];
 /// Tables whose rows are the same in every recording that has them, with their keys.
 const SHARED: [(&str, &str); 2] = [("stacks", "stack_id"), ("frames", "frame_id")];
 

@@ -77,7 +77,7 @@ fn tables_replace_only_tables() {
     convert(&["-o", "b.parquet"], 0);
     assert_eq!(place.files(), ["a.jfr", "b.parquet", "it's [new]"]);
     let written = std::fs::read_dir(place.path("b.parquet")).unwrap().count();
-    assert_eq!(written, 13);
+    assert_eq!(written, 14);
     std::fs::write(place.path("b.parquet/mine.txt"), "mine").unwrap();
     let refused = convert(&["-o", "b.parquet"], 1);
     assert!(refused.error().contains("mine.txt"), "{refused:?}");
@@ -231,6 +231,10 @@ fn cache_has_one_private_directory_for_a_content() {
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&cached[0]), 0o700);
     assert_eq!(mode(&asked.place.path("cache/dwell/query")), 0o700);
+    // Tables that are not complete are not used.
+    std::fs::remove_file(cached[0].join("late.parquet")).unwrap();
+    asked.query(&["a.jfr", "FROM late"]).exits(0);
+    assert_eq!(asked.cached().len(), 1);
     // Another content of the same name and length.
     let mut bytes = std::fs::read(asked.place.path("a.jfr")).unwrap();
     for at in 0..bytes.len() - 6 {

@@ -13,19 +13,20 @@ use std::io::{self, Write};
 
 use column_writer::{Columns, Value, write};
 use dwell_profile::{
-    Allocation, ContextId, Frame, FrameId, Late, LiveObject, Locked, Look, Loss, NodeId, Profile,
-    Request, Safepoint, Sample, Span, Thread, ThreadId, group_of,
+    Allocation, ContextId, Frame, FrameId, Late, LiveObject, Locked, Look, Loss, MonitorOwner,
+    NodeId, Profile, Request, Safepoint, Sample, Span, Thread, ThreadId, group_of,
 };
 use table_source::{Source, signed};
 
 /// The tables. The file of a table has its name, with `.parquet`.
-pub const TABLES: [&str; 13] = [
+pub const TABLES: [&str; 14] = [
     "recording",
     "samples",
     "waits",
     "allocations",
     "live",
     "locks",
+    "owners",
     "requests",
     "spans",
     "safepoints",
@@ -60,6 +61,7 @@ pub fn parquet<W: Write + Send>(
             }
             "live" => write(out, profile.live(), &live(source), |_| 0),
             "locks" => write(out, &source.locked, &locks(source), |_| 0),
+            "owners" => write(out, profile.monitor_owners(), &owners(source), |_| 0),
             "requests" => write(out, profile.requests(), &requests(source), |_| 0),
             "spans" => write(out, profile.spans(), &spans(), |_| 0),
             "safepoints" => write(out, profile.safepoints(), &safepoints(source), |_| 0),
@@ -202,6 +204,10 @@ fn locks<'a>(source: &'a Source<'_>) -> Columns<'a, Locked> {
         .int("duration_ns", |it| it.duration_ns)
         .int("weight_ns", |it| it.weight.sum)
         .double("waits", |it| (!it.is_look).then_some(it.waits))
+        .text("cause", |it| {
+            // Monitors have events; samples cover all other locks.
+            source.new_text(if it.is_look { "lock" } else { "monitor" })
+        })
         .text("class", |it| source.name(it.class))
         .text("owner", |it| source.thread(it.owner?))
         .id("owner_id", |it| it.owner.map(i64::from))
@@ -211,6 +217,22 @@ fn locks<'a>(source: &'a Source<'_>) -> Columns<'a, Locked> {
         context: it.context,
         node: source.profile.tree().parent(it.node),
     })
+}
+
+/// The columns of the owner of a monitor. The thread and the stack are the owner's.
+fn owners<'a>(source: &'a Source<'_>) -> Columns<'a, MonitorOwner> {
+    Columns::default()
+        .int("time_ns", |it: &MonitorOwner| it.time_ns)
+        .int("duration_ns", |it| it.duration_ns)
+        .int("weight_ns", |it| it.weight_ns)
+        .text("class", |it| source.name(it.class))
+        .text("thread", |it| source.thread(it.owner?))
+        .id("thread_id", |it| it.owner.map(i64::from))
+        .text("failure", |it| source.name(it.failure?))
+        .text("waiter", |it| source.thread(it.waiter?))
+        .id("waiter_id", |it| it.waiter.map(i64::from))
+        .id("waiter_stack_id", |it| source.stack(it.waiter_node))
+        .id("stack_id", |it| source.stack(it.node?))
 }
 
 fn requests<'a>(source: &'a Source<'_>) -> Columns<'a, Request> {

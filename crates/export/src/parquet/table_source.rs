@@ -215,6 +215,10 @@ fn used(profile: &Profile, locked: &[Locked], ids: &ContentIds) -> (Vec<NodeId>,
     let objects = profile.allocations().iter().chain(objects);
     objects.for_each(|it| add(tree.parent(it.node)));
     locked.iter().for_each(|it| add(tree.parent(it.node)));
+    for it in profile.monitor_owners() {
+        add(it.waiter_node);
+        it.node.into_iter().for_each(&mut add);
+    }
     let late = profile.late().iter().filter_map(|it| it.node);
     late.for_each(&mut add);
 

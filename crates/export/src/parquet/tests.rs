@@ -1,6 +1,7 @@
 //! Tests of Parquet: the tables, read by the crate's own reader, have the sums and names of the
 //! profile.
 
+use super::content_ids::ContentIds;
 use super::*;
 use crate::typed_values::{self, Amount, Column};
 use crate::whole_profile::{drawn, hostile, whole};
@@ -172,7 +173,11 @@ fn rows_have_the_facts_of_the_profile() {
     let object = &read.0["allocations"][0];
     assert_eq!(text(object, "class"), "byte[]");
     assert_eq!(field(object, "objects"), &Field::Double(100.0 / 24.0));
-    assert_eq!(text(&read.0["locks"][0], "class"), "byte[]");
+    let lock = &read.0["locks"][0];
+    assert_eq!(
+        (text(lock, "class"), text(lock, "cause")),
+        ("byte[]", "monitor")
+    );
     let names: Vec<&str> = read.0["threads"]
         .iter()
         .map(|row| text(row, "thread"))
@@ -202,6 +207,41 @@ fn rows_have_the_facts_of_the_profile() {
             .iter()
             .all(|row| text(row, "method") != "byte[]")
     );
+}
+
+#[test]
+fn stacks_of_owners_and_waiters_are_there() {
+    let mut builder = dwell_profile::text_art::builder("thread: main gc\na.A.x a.B.y");
+    let frame = builder.marker("only here", FrameKind::Other);
+    let (owner, waiter) = (builder.child(1, frame), builder.child(2, frame));
+    let class = builder.name("a.Lock");
+    builder.monitor_owners.push(MonitorOwner {
+        time_ns: 1,
+        duration_ns: 2,
+        weight_ns: 30,
+        class,
+        owner: Some(1),
+        node: Some(owner),
+        failure: None,
+        waiter: Some(0),
+        waiter_node: waiter,
+    });
+    let profile = builder.finish();
+    let read = read(&profile);
+    let row = &read.0["owners"][0];
+    assert_eq!((text(row, "thread"), text(row, "waiter")), ("gc", "main"));
+    let ids = ContentIds::of(&profile).stacks;
+    let expected = (ids[owner as usize], ids[waiter as usize]);
+    assert_eq!(
+        (number(row, "stack_id"), number(row, "waiter_stack_id")),
+        expected
+    );
+    let is_there = |id: i64| {
+        read.0["stacks"]
+            .iter()
+            .any(|row| number(row, "stack_id") == id)
+    };
+    assert!(is_there(expected.0) && is_there(expected.1));
 }
 
 #[test]
