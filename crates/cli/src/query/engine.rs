@@ -13,6 +13,9 @@ const VARIABLE: &str = "DWELL_DUCKDB";
 /// The command on the search path.
 const NAME: &str = "duckdb";
 
+/// The part of a message of a version that lacks the setting for the files that it may open.
+const CONFINED: &str = "configuration parameter \"allowed_paths\"";
+
 /// DuckDB's command.
 #[derive(Debug)]
 pub struct Engine(PathBuf);
@@ -77,9 +80,14 @@ impl Engine {
             return Ok(());
         }
         let message = complaint(&String::from_utf8_lossy(&done.stderr));
-        match message.is_empty() {
-            true => bail!("DuckDB: {}", done.status),
-            false => bail!("DuckDB: {message}"),
+        let engine = self.0.display();
+        match message.as_str() {
+            "" => bail!("DuckDB: {}", done.status),
+            text if text.contains(CONFINED) => bail!(
+                "{engine} is too old: it cannot be confined to some files; update it with \
+                 `pip install -U duckdb-cli`"
+            ),
+            text => bail!("DuckDB: {text}"),
         }
     }
 }

@@ -102,6 +102,21 @@ fn query_without_duckdb_names_the_remedy() {
 }
 
 #[test]
+fn old_duckdb_is_named_with_the_remedy() {
+    let place = Place::new("query-old");
+    std::fs::write(place.path("a.jfr"), recording(10)).unwrap();
+    let old = place.path("duckdb");
+    let message = "Catalog Error: unrecognized configuration parameter \"allowed_paths\"";
+    let script = format!("#!/bin/sh\necho '{message}' >&2\nexit 1\n");
+    std::fs::write(&old, script).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = command(&place, &old, &["query", "a.jfr", "FROM samples"]);
+    let done = finish(command.spawn().unwrap()).exits(1);
+    assert!(done.error().contains("duckdb is too old"), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1);
+}
+
+#[test]
 fn answers_have_the_facts_in_each_form() {
     let Some(asked) = Asked::new("query-forms") else {
         return;
