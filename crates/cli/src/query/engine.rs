@@ -58,7 +58,8 @@ impl Engine {
     /// DuckDB's message in one line.
     pub fn answer(&self, dir: &Path, setup: &[String], sql: &str, form: Form) -> Result<()> {
         let mut command = Command::new(&self.0);
-        command.args(["-no-init", "-no-stdin", "-batch", "-bail"]);
+        // The file of the user could change the form of answers.
+        command.args(["-init", "/dev/null", "-no-stdin", "-batch", "-bail"]);
         command.arg(match form {
             Form::Table => "-box",
             Form::Csv => "-csv",
