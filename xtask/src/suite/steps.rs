@@ -131,7 +131,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    vec![
+    let applications = all.then(applications);
+    let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
         viewer("viewer: units", Count::Vitest, "test"),
@@ -153,7 +154,15 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             "libmono_profiler_dwell.so",
         ),
         portable(&target),
-    ]
+    ];
+    applications.into_iter().chain(others).collect()
+}
+
+/// Applications from Maven Central, each with and without dwell.
+fn applications() -> Part {
+    let mut applications = part("applications", Count::One, "examples/apps/run");
+    applications.kind = Kind::Measured;
+    applications
 }
 
 /// The check of the built files for other libcs.
