@@ -1,8 +1,10 @@
 //! The command line and its help.
 
 mod assistant;
+mod shells;
 
 pub use assistant::Mcp;
+pub use shells::{Completions, Shell};
 
 use crate::query_args::Query;
 use crate::{checked, units};
@@ -529,29 +531,6 @@ pub struct Stacks {
     /// The JVM: its pid, or a part of its main class or jar
     #[arg(value_name = "PID|NAME", value_parser = checked::jvm)]
     pub jvm: String,
-}
-
-/// `dwell completions`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  source <(dwell completions bash)      for this shell
-  dwell completions fish > ~/.config/fish/completions/dwell.fish")]
-pub struct Completions {
-    /// The shell
-    #[arg(value_enum)]
-    pub shell: Shell,
-}
-
-/// Shells with completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// For ~/.bashrc, or a file of bash-completion
-    Bash,
-    /// For a file `_dwell` in a folder of `$fpath`
-    Zsh,
-    /// For ~/.config/fish/completions/dwell.fish
-    Fish,
 }
 
 /// `dwell report`.
