@@ -395,6 +395,7 @@ impl<R: Runtime> Recorder<R> {
         // without a stack.
         let sampled_to = self.engine.sample_here(record, Reason::ThreadEnd);
         let now_ns = process::own_cpu().as_nanos() as u64;
+        self.engine.note_lifetime(now_ns);
         self.registry.end(tid, now_ns, sampled_to);
         record.set_managed_thread(0);
         record.set_managed_id(0);

@@ -186,8 +186,12 @@ impl Engine {
         if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let has_none = record.engine.load(Ordering::Relaxed) == NO_ENGINE;
+        if has_none && told_to_ns.is_none() && self.defer(guard) {
+            return Ok(());
+        }
         let now_ns = sys::cpu_ns_of(record.tid())?;
-        if record.engine.load(Ordering::Relaxed) == NO_ENGINE {
+        if has_none {
             self.open_engine(record, now_ns)?;
         }
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
@@ -216,8 +220,7 @@ impl Engine {
     /// The same without a signal.
     pub(super) fn set_plan(&self, guard: &mut Guard<'_>, (origin_ns, salt): (u64, u64)) -> Plan {
         let record = guard.record();
-        let starts = self.starts.load(Ordering::Relaxed);
-        let seed = record.seed.load(Ordering::Relaxed) ^ starts ^ salt;
+        let seed = self.seed(record) ^ salt;
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
@@ -238,7 +241,18 @@ impl Engine {
         plan
     }
 
-    fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
+    /// The seed of the thread's first plan.
+    fn seed(&self, record: &ThreadRecord) -> u64 {
+        record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed)
+    }
+
+    /// The CPU time of the first point of a thread that begins, for any source of signals.
+    pub(super) fn first_point_ns(&self, record: &ThreadRecord) -> u64 {
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        Plan::new(self.seed(record), interval_ns, 0).next_point_ns()
+    }
+
+    pub(super) fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
         if self.gives_rings_at_once(record) && self.rings.take(record.index()) {
             match unsignalled::open(self, record, now_ns) {
                 Ok(()) => {
@@ -294,6 +308,7 @@ impl Engine {
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
+        self.undefer(&guard);
         record.exchange.reset();
         let mut stop = Stop::default();
         if is_armed {
@@ -345,6 +360,7 @@ impl Engine {
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
+        self.undefer(guard);
         unsignalled::close(self, guard);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
         turns::detach(self, guard);

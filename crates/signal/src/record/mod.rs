@@ -13,6 +13,7 @@ pub(crate) use by_fd::FdTable;
 pub(crate) use cookie::Cookie;
 pub(crate) use slab::Slab;
 
+use crate::engine::deferred::NOT_DEFERRED;
 use crate::plan::Plan;
 use crate::sys;
 use core::cell::UnsafeCell;
@@ -110,6 +111,8 @@ pub struct ThreadRecord {
     pub(crate) armed: AtomicBool,
     pub(crate) newborn: AtomicBool,
     pub(crate) missed: AtomicBool,
+    /// Whether its source of signals is deferred ([`crate::engine::deferred`]).
+    pub(crate) deferred: AtomicU32,
     /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
     /// The thread pointer of the thread with this id, once its handler has seen both; 0 before.
@@ -252,6 +255,12 @@ impl ThreadRecord {
         self.state.load(Ordering::Acquire) == LIVE
     }
 
+    /// Whether the thread has no source of signals before it has lived for some time.
+    #[must_use]
+    pub fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Relaxed) != NOT_DEFERRED
+    }
+
     /// Published snapshots of this thread.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -334,6 +343,7 @@ impl ThreadRecord {
         self.missed_reason.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
         self.armed.store(false, Ordering::Relaxed);
+        self.deferred.store(NOT_DEFERRED, Ordering::Relaxed);
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);

@@ -1,0 +1,179 @@
+//! Threads that live briefly get no source of signals before they have outlived most others.
+//!
+//! To open and close a perf event costs some 20 us, and each switch to its thread some more. A
+//! program that starts a thread for each task of 100 us would pay half of its time for that. But a
+//! thread's first point is drawn when it begins. If the point lies beyond the CPU time that threads
+//! have reached lately, the thread most likely ends before it, and then has no sample, with or
+//! without a source. So its source is *deferred*: the drainer opens it if the thread lives on. The
+//! points are the same in both cases, so a thread is still seen with the probability that its CPU
+//! time deserves, and its end accounts for its CPU time as before. Only a point that a thread
+//! passes before the drainer has opened its source is taken late. Nothing here runs in a handler.
+
+use crate::counters::Cause;
+use crate::engine::Engine;
+use crate::record::Guard;
+use crate::sys;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The thread has a source, or is not sampled.
+pub(crate) const NOT_DEFERRED: u32 = 0;
+/// It has begun since the last drain.
+const FRESH: u32 = 1;
+/// It was there at a drain before.
+const SEEN: u32 = 2;
+
+/// Below this number of threads that end in a second, each gets its source at once: that costs
+/// little then, and no thread is sampled late.
+const ENDED_MIN: u32 = 64;
+/// One in so many parts of the difference to a shorter life is forgotten with each thread that
+/// ends.
+const FADING: u64 = 64;
+
+/// The CPU time that threads have used which ended lately.
+#[derive(Debug)]
+pub(crate) struct Lifetimes {
+    /// Twice the longest time, which fades. `u64::MAX`: too few threads end.
+    reach_ns: AtomicU64,
+    /// Threads that have ended since the last check.
+    ended: AtomicU32,
+}
+
+impl Lifetimes {
+    pub const fn new() -> Lifetimes {
+        Lifetimes {
+            reach_ns: AtomicU64::new(u64::MAX),
+            ended: AtomicU32::new(0),
+        }
+    }
+
+    /// The CPU time that a thread reaches only rarely; `None` if a point can lie at `interval_ns`
+    /// or less, and all threads may reach it.
+    pub fn reach_ns(&self, interval_ns: u64) -> Option<u64> {
+        let reach_ns = self.reach_ns.load(Ordering::Relaxed);
+        (reach_ns < interval_ns).then_some(reach_ns)
+    }
+
+    /// A thread has ended after `cpu_ns`. One that lived long counts at once, and is forgotten
+    /// slowly: its like may be rare, but they are not to be sampled late.
+    pub fn ended(&self, cpu_ns: u64, interval_ns: u64) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let twice_ns = cpu_ns.saturating_mul(2).min(interval_ns);
+        // If two threads end at once, one of the values is lost: there are more to come.
+        let reach_ns = self.reach_ns.load(Ordering::Relaxed).min(interval_ns);
+        let longer_ns = reach_ns.saturating_sub(twice_ns);
+        let faded_ns = reach_ns.saturating_sub(longer_ns / FADING);
+        let reach_ns = faded_ns.max(twice_ns);
+        self.reach_ns.store(reach_ns, Ordering::Relaxed);
+    }
+
+    /// Once a second: forgets all if few threads have ended since the last call.
+    pub fn check(&self) {
+        if self.ended.swap(0, Ordering::Relaxed) < ENDED_MIN {
+            self.forget();
+        }
+    }
+
+    pub fn forget(&self) {
+        self.reach_ns.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// The calling thread ends after `cpu_ns` of CPU time.
+    pub fn note_lifetime(&self, cpu_ns: u64) {
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        self.lifetimes.ended(cpu_ns, interval_ns);
+    }
+
+    /// Checks once a second whether so many threads end that sources are to be deferred.
+    pub fn check_lifetimes(&self) {
+        self.lifetimes.check();
+    }
+
+    /// Whether the sources of some threads are deferred: [`Engine::open_deferred`] is to be called
+    /// every 20 ms.
+    #[must_use]
+    pub fn defers(&self) -> bool {
+        self.reach_ns().is_some() || self.deferred.load(Ordering::Relaxed) > 0
+    }
+
+    fn reach_ns(&self) -> Option<u64> {
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        self.lifetimes.reach_ns(interval_ns)
+    }
+
+    /// Defers the source of a thread that is just beginning, the calling one, if its first point is
+    /// out of reach. Returns whether it has.
+    pub(super) fn defer(&self, guard: &mut Guard<'_>) -> bool {
+        let record = guard.record();
+        let Some(reach_ns) = self.reach_ns() else {
+            return false;
+        };
+        // A thread that was found later has shown that it lives on.
+        let begins = record.newborn.load(Ordering::Relaxed) && record.tid() == sys::gettid();
+        if !begins || self.first_point_ns(record) <= reach_ns {
+            return false;
+        }
+        record.newborn.store(false, Ordering::Relaxed);
+        record.deferred.store(FRESH, Ordering::Relaxed);
+        self.deferred.fetch_add(1, Ordering::Relaxed);
+        self.set_plan(guard, (0, 0));
+        true
+    }
+
+    /// Ends a deferral.
+    pub(super) fn undefer(&self, guard: &Guard<'_>) {
+        let deferred = &guard.record().deferred;
+        if deferred.swap(NOT_DEFERRED, Ordering::Relaxed) != NOT_DEFERRED {
+            self.deferred.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the deferred sources of threads that have lived for more than one call, or have used
+    /// more CPU time than others do.
+    pub fn open_deferred(&'static self) {
+        if self.deferred.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for record in self.live_records().filter(|record| record.is_deferred()) {
+            // A record that is locked is left to the next call.
+            if let Some(mut guard) = record.try_lock() {
+                self.consider_opening(&mut guard);
+                self.unlock(guard);
+            }
+        }
+    }
+
+    fn consider_opening(&self, guard: &mut Guard<'_>) {
+        let record = guard.record();
+        let deferred = record.deferred.load(Ordering::Relaxed);
+        // It may have ended in between.
+        if deferred == NOT_DEFERRED || !self.is_running() || !record.is_live() {
+            return;
+        }
+        let Ok(now_ns) = sys::cpu_ns_of(record.tid()) else {
+            return;
+        };
+        let is_beyond = self.reach_ns().is_none_or(|reach_ns| now_ns >= reach_ns);
+        if deferred == FRESH && !is_beyond {
+            record.deferred.store(SEEN, Ordering::Relaxed);
+            return;
+        }
+        self.undefer(guard);
+        let taken_ns = guard.inner().plan.taken_to_ns();
+        match self.open_engine(record, now_ns) {
+            // The same first point, unless it was taken.
+            Ok(()) => self.begin_plan(guard, (taken_ns, taken_ns), now_ns),
+            Err(_) => {
+                // `tend` tries again.
+                record.armed.store(false, Ordering::Relaxed);
+                record.newborn.store(taken_ns == 0, Ordering::Relaxed);
+                self.counters.add(Cause::ArmFailed, 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "deferred_tests.rs"]
+mod tests;
