@@ -43,7 +43,9 @@ pub fn begins(id: usize) {
         name
     };
     if let Some(agent) = agent() {
-        agent.saw(&seen(id, tid, name, true));
+        agent
+            .callbacks
+            .run(|| agent.saw(&seen(id, tid, name, true)));
     }
 }
 
@@ -53,7 +55,7 @@ pub fn ends(id: usize) {
         all.known.remove(&id);
     }
     if let Some(agent) = agent() {
-        agent.own_thread_ends();
+        agent.callbacks.run(|| agent.own_thread_ends());
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
+use crate::callbacks::Callbacks;
 use crate::chosen::{Events, Running};
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
@@ -84,6 +85,7 @@ impl<R: Runtime> Recorder<R> {
                 engine_reason: source.reason,
                 threads: ThreadTable::new(),
                 registry: Registry::default(),
+                callbacks: Callbacks::default(),
                 classes: Classes::default(),
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
@@ -173,6 +175,7 @@ impl<R: Runtime> Recorder<R> {
             file: Mutex::new(Some(file)),
             kernel_frames: matches!(engine.kind(), EngineKind::Perf { kernel: true }),
             counters_at_start: engine.counters(),
+            callbacks_at_start_ns: self.callbacks.cpu_ns(),
             cpu_at_start: process::cpu_split(),
             process_cpu_at_start: process::process_cpu(),
             about: self.runtime.about(),
@@ -395,7 +398,7 @@ impl<R: Runtime> Recorder<R> {
         // without a stack.
         let sampled_to = self.engine.sample_here(record, Reason::ThreadEnd);
         let now_ns = process::own_cpu().as_nanos() as u64;
-        self.engine.note_lifetime(now_ns);
+        self.engine.note_end(record, now_ns);
         self.registry.end(tid, now_ns, sampled_to);
         record.set_managed_thread(0);
         record.set_managed_id(0);

@@ -56,6 +56,14 @@ impl Entry {
     }
 }
 
+/// CPU time of a registered thread from which on it can be sampled.
+fn base_ns(record: Record, newborn: bool, now_ns: u64) -> u64 {
+    match newborn {
+        true => record.left_out_ns(),
+        false => now_ns,
+    }
+}
+
 /// Registered threads.
 #[derive(Default)]
 pub struct Registry(Mutex<Inner>);
@@ -83,7 +91,7 @@ impl Registry {
             .is_some_and(|then_ns| *then_ns <= now_ns);
         let newborn = born && !has_left && inner.can_be_born_since(now_ns);
         if let Some(record) = register(newborn) {
-            let base_ns = if newborn { 0 } else { now_ns };
+            let base_ns = base_ns(record, newborn, now_ns);
             let entry = Entry {
                 record,
                 base_ns,
@@ -120,7 +128,7 @@ impl Registry {
                     .is_some_and(|then_ns| then_ns <= now_ns);
                 let newborn = starts && !is_back && inner.can_be_born_since(now_ns);
                 if let Some(record) = register(newborn) {
-                    let base_ns = if newborn { 0 } else { now_ns };
+                    let base_ns = base_ns(record, newborn, now_ns);
                     let entry = Entry {
                         record,
                         base_ns,

@@ -116,6 +116,34 @@ fn point_passed_before_opening_is_sampled_at_the_end(engine: &'static Engine, la
     assert!(covered_ns >= INTERVAL_NS);
 }
 
+/// Three threads of 1 ms with a sample of 10 ms each have 27 ms too much.
+fn thread_is_passed_over_while_weights_are_ahead(engine: &'static Engine, early: u64) {
+    let is_deferred = [false, false, false, true].map(|_| {
+        let thread = Brief::begin(engine, early);
+        let (record, is_deferred) = (thread.record, thread.record.is_deferred());
+        thread.burns(1_100_000);
+        let (covered_ns, samples) = thread.end();
+        assert_eq!(samples, u64::from(!is_deferred));
+        assert!(covered_ns >= 1_100_000);
+        engine.note_end(record, covered_ns);
+        is_deferred
+    });
+    assert_eq!(is_deferred, [false, false, false, true]);
+    // It lives on: it is sampled as any other thread from then on.
+    let thread = Brief::begin(engine, early);
+    assert!(thread.record.is_deferred());
+    engine.open_deferred();
+    engine.open_deferred();
+    assert!(!thread.record.is_deferred());
+    thread.burns(5 * INTERVAL_NS);
+    let weight_ns = thread.record.weight_ns();
+    assert!(
+        weight_ns > 0 && weight_ns <= 8 * INTERVAL_NS,
+        "{weight_ns} ns"
+    );
+    thread.end();
+}
+
 #[test]
 fn source_is_deferred_until_thread_outlives_others() {
     let engine = dwell_signal::init(&Config {
@@ -135,6 +163,8 @@ fn source_is_deferred_until_thread_outlives_others() {
     thread_that_ends_early_is_covered_without_sample(engine, late);
     thread_that_lives_on_is_opened(engine, late);
     point_passed_before_opening_is_sampled_at_the_end(engine, late);
+    let early = seed(|ns| (300_000..1_000_000).contains(&ns));
+    thread_is_passed_over_while_weights_are_ahead(engine, early);
     // The recording ends with a deferred thread, and another one begins.
     let thread = Brief::begin(engine, late);
     thread.burns(100_000);

@@ -58,7 +58,7 @@ macro_rules! table { ($into:ident) => { $into! {
         dropped: u64 = Count "dropped" "Dropped";
         /// Bytes that were written to the file
         bytes: u64 = Bytes "bytes" "Bytes Written";
-        /// CPU time of the profiler's own threads and of its signal handlers
+        /// CPU time of the profiler's own threads, signal handlers and thread callbacks
         agent_cpu_ns: u64 = Nanos "agentCpu" "Agent CPU Time";
         /// Signals that were handled
         handlers: u64 = Count "handlers" "Handled Signals";

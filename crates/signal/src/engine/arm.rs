@@ -6,6 +6,7 @@
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
+use crate::engine::deferred::Choice;
 use crate::engine::perf;
 use crate::engine::period::{self, Standing};
 use crate::engine::turns;
@@ -187,7 +188,11 @@ impl Engine {
             return Ok(());
         }
         let has_none = record.engine.load(Ordering::Relaxed) == NO_ENGINE;
-        if has_none && told_to_ns.is_none() && self.defer(guard) {
+        let choice = match has_none && told_to_ns.is_none() {
+            true => self.choose(guard),
+            false => Choice::Usual,
+        };
+        if matches!(choice, Choice::Deferred | Choice::PassedOver) {
             return Ok(());
         }
         let now_ns = sys::cpu_ns_of(record.tid())?;
@@ -201,6 +206,9 @@ impl Engine {
             None => now_ns,
         };
         self.begin_plan(guard, (origin_ns, 0), now_ns);
+        if choice == Choice::Source {
+            self.leave_out_cost(guard, now_ns);
+        }
         Ok(())
     }
 

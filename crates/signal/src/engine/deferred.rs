@@ -7,13 +7,20 @@
 //! without a source. So its source is *deferred*: the drainer opens it if the thread lives on. The
 //! points are the same in both cases, so a thread is still seen with the probability that its CPU
 //! time deserves, and its end accounts for its CPU time as before. Only a point that a thread
-//! passes before the drainer has opened its source is taken late. Nothing here runs in a handler.
+//! passes before the drainer has opened its source is taken late.
+//!
+//! A thread whose point is near pays for its source, and others do not. Its life is longer for
+//! that, and the point more likely within it: such programs had a third too much weight. So the CPU
+//! time that opening took is in no window, and is reported as time without samples. The event's
+//! later cost is unknown. But all ended threads together are known to have as much weight as CPU
+//! time. While they have more, threads are *passed over*: they get no source and no sample even if
+//! their point is near. That does not depend on what they do. Nothing here runs in a handler.
 
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::record::Guard;
+use crate::record::{Guard, ThreadRecord};
 use crate::sys;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The thread has a source, or is not sampled.
 pub(crate) const NOT_DEFERRED: u32 = 0;
@@ -28,6 +35,21 @@ const ENDED_MIN: u32 = 64;
 /// One in so many parts of the difference to a shorter life is forgotten with each thread that
 /// ends.
 const FADING: u64 = 64;
+/// Threads are passed over while weights are ahead of CPU times by more than this many intervals.
+const AHEAD_MAX: u64 = 2;
+
+/// What a thread that begins gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// A source, as any other thread: no sources are deferred.
+    Usual,
+    /// A source, since its point is near.
+    Source,
+    /// A source if it lives on, since its point is far.
+    Deferred,
+    /// A source if it lives on, although its point is near.
+    PassedOver,
+}
 
 /// The CPU time that threads have used which ended lately.
 #[derive(Debug)]
@@ -36,6 +58,8 @@ pub(crate) struct Lifetimes {
     reach_ns: AtomicU64,
     /// Threads that have ended since the last check.
     ended: AtomicU32,
+    /// By how much the weights of ended threads are ahead of their CPU times.
+    ahead_ns: AtomicI64,
 }
 
 impl Lifetimes {
@@ -43,6 +67,7 @@ impl Lifetimes {
         Lifetimes {
             reach_ns: AtomicU64::new(u64::MAX),
             ended: AtomicU32::new(0),
+            ahead_ns: AtomicI64::new(0),
         }
     }
 
@@ -66,6 +91,26 @@ impl Lifetimes {
         self.reach_ns.store(reach_ns, Ordering::Relaxed);
     }
 
+    /// What a thread gets whose first point is at `point_ns`.
+    pub fn choose(&self, point_ns: u64, interval_ns: u64) -> Choice {
+        let Some(reach_ns) = self.reach_ns(interval_ns) else {
+            return Choice::Usual;
+        };
+        let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);
+        let limit_ns = interval_ns.saturating_mul(AHEAD_MAX).cast_signed();
+        match point_ns <= reach_ns {
+            false => Choice::Deferred,
+            true if ahead_ns > limit_ns => Choice::PassedOver,
+            true => Choice::Source,
+        }
+    }
+
+    /// A thread for which there was a choice has ended with samples of this weight.
+    pub fn settle(&self, weight_ns: u64, cpu_ns: u64) {
+        let more_ns = weight_ns.cast_signed().saturating_sub(cpu_ns.cast_signed());
+        self.ahead_ns.fetch_add(more_ns, Ordering::Relaxed);
+    }
+
     /// Once a second: forgets all if few threads have ended since the last call.
     pub fn check(&self) {
         if self.ended.swap(0, Ordering::Relaxed) < ENDED_MIN {
@@ -75,14 +120,26 @@ impl Lifetimes {
 
     pub fn forget(&self) {
         self.reach_ns.store(u64::MAX, Ordering::Relaxed);
+        self.ahead_ns.store(0, Ordering::Relaxed);
     }
 }
 
 impl Engine {
-    /// The calling thread ends after `cpu_ns` of CPU time.
+    /// A thread has ended after `cpu_ns` of CPU time.
     pub fn note_lifetime(&self, cpu_ns: u64) {
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         self.lifetimes.ended(cpu_ns, interval_ns);
+    }
+
+    /// The calling thread, whose record this is, ends. Its last sample has been taken.
+    pub fn note_end(&self, record: &ThreadRecord, cpu_ns: u64) {
+        self.note_lifetime(cpu_ns);
+        if record.had_choice.load(Ordering::Relaxed) {
+            let weight_ns = record.weight_ns();
+            let weight_ns = weight_ns.saturating_add(record.carried_ns.load(Ordering::Relaxed));
+            let covered_ns = cpu_ns.saturating_sub(record.left_out_ns());
+            self.lifetimes.settle(weight_ns, covered_ns);
+        }
     }
 
     /// Checks once a second whether so many threads end that sources are to be deferred.
@@ -102,23 +159,46 @@ impl Engine {
         self.lifetimes.reach_ns(interval_ns)
     }
 
-    /// Defers the source of a thread that is just beginning, the calling one, if its first point is
-    /// out of reach. Returns whether it has.
-    pub(super) fn defer(&self, guard: &mut Guard<'_>) -> bool {
+    /// Defers the source of a thread that is just beginning, the calling one, if it has a choice.
+    pub(super) fn choose(&self, guard: &mut Guard<'_>) -> Choice {
         let record = guard.record();
-        let Some(reach_ns) = self.reach_ns() else {
-            return false;
-        };
         // A thread that was found later has shown that it lives on.
-        let begins = record.newborn.load(Ordering::Relaxed) && record.tid() == sys::gettid();
-        if !begins || self.first_point_ns(record) <= reach_ns {
-            return false;
+        let begins = record.newborn.load(Ordering::Relaxed)
+            && self.reach_ns().is_some()
+            && record.tid() == sys::gettid();
+        if !begins {
+            return Choice::Usual;
         }
-        record.newborn.store(false, Ordering::Relaxed);
-        record.deferred.store(FRESH, Ordering::Relaxed);
-        self.deferred.fetch_add(1, Ordering::Relaxed);
-        self.set_plan(guard, (0, 0));
-        true
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        let point_ns = self.first_point_ns(record);
+        let choice = self.lifetimes.choose(point_ns, interval_ns);
+        let had_choice = choice != Choice::Usual;
+        record.had_choice.store(had_choice, Ordering::Relaxed);
+        if matches!(choice, Choice::Deferred | Choice::PassedOver) {
+            record.newborn.store(false, Ordering::Relaxed);
+            record.deferred.store(FRESH, Ordering::Relaxed);
+            self.deferred.fetch_add(1, Ordering::Relaxed);
+            self.set_plan(guard, (0, 0));
+        }
+        if choice == Choice::PassedOver {
+            // It has no point until its source is opened.
+            guard.inner().plan.leave_out(u64::MAX / 2);
+            record.next_due_ns.store(u64::MAX, Ordering::Relaxed);
+        }
+        choice
+    }
+
+    /// The calling thread had used `before_ns` before its source was opened and its first signal
+    /// was set. An event counts from then on, so it overflows as much later as the axis moves.
+    pub(super) fn leave_out_cost(&self, guard: &mut Guard<'_>, before_ns: u64) {
+        let record = guard.record();
+        let cost_ns = sys::own_cpu_ns().saturating_sub(before_ns);
+        let plan = &mut guard.inner().plan;
+        plan.leave_out(cost_ns);
+        let point_ns = plan.next_point_ns();
+        record.next_due_ns.store(point_ns, Ordering::Relaxed);
+        record.counted_ns.store(cost_ns, Ordering::Relaxed);
+        record.left_out_ns.store(cost_ns, Ordering::Relaxed);
     }
 
     /// Ends a deferral.
@@ -160,7 +240,8 @@ impl Engine {
             return;
         }
         self.undefer(guard);
-        let taken_ns = guard.inner().plan.taken_to_ns();
+        // That of a thread that was passed over is far in the future.
+        let taken_ns = guard.inner().plan.taken_to_ns().min(now_ns);
         match self.open_engine(record, now_ns) {
             // The same first point, unless it was taken.
             Ok(()) => self.begin_plan(guard, (taken_ns, taken_ns), now_ns),
