@@ -212,7 +212,9 @@ fn begin_thread(agent: &'static Agent, env: Env, thread: Object) {
     if record.is_none_or(|record| record.managed_thread() == 0) {
         allocations::thread_begins();
     }
-    command::register(agent, env, thread, Some(tid));
+    if !command::returns(agent, env, thread, tid) {
+        command::register(agent, env, thread, Some(tid));
+    }
 }
 
 unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {

@@ -43,9 +43,7 @@ pub fn begins(id: usize) {
         name
     };
     if let Some(agent) = agent() {
-        agent
-            .callbacks
-            .run(|| agent.saw(&seen(id, tid, name, true)));
+        agent.callbacks.run(|| agent.saw(seen(id, tid, name, true)));
     }
 }
 
@@ -84,7 +82,7 @@ pub fn report_all(agent: &Agent) {
         known.map(|(id, known)| (*id, known.clone())).collect()
     };
     for (id, known) in all {
-        agent.saw(&seen(id, known.tid, known.name, false));
+        agent.saw(seen(id, known.tid, known.name, false));
     }
 }
 

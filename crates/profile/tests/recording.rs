@@ -516,6 +516,7 @@ fn counting(bytes_before: u64, times_s: &[u64]) -> ChunkWriter {
             agent_cpu_ns: ticks / 100,
             handlers: second * 10,
             handler_cpu_ns: 1_000,
+            callback_cpu_ns: 0,
             waited_ns: 0,
             collections_waited_ns: 0,
             walk_ns: 10_000,

@@ -52,7 +52,7 @@ mod tests {
     fn measured_part_stands_for_all_kinds_of_callbacks() {
         const ROUNDS: u64 = 10_000;
         let callbacks = Callbacks::default();
-        let (now_ns, reads) = (Cell::new(0), Cell::new(0));
+        let (now_ns, reads) = (Cell::new(0_u64), Cell::new(0_u64));
         let clock_ns = || {
             reads.set(reads.get() + 1);
             now_ns.get()

@@ -2,7 +2,7 @@
 //! that finds it. Also the CPU time that could be sampled.
 
 use dwell_signal::ThreadRecord;
-use dwell_signal::sys::cpu_ns_of;
+use dwell_signal::sys::{cpu_ns_of, own_cpu_ns};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     /// Registers a thread, or shows the record it already has to `known`. A thread that `starts`
-    /// just now is a newborn, and is sampled from its first instruction on, unless it is already
+    /// just now is a newborn and the calling one, and is sampled from its first instruction on, unless it is already
     /// known.
     pub fn add_or_update(
         &self,
@@ -120,7 +120,11 @@ impl Registry {
                 inner.note(record);
             }
             _ => {
-                let now_ns = cpu_ns_of(tid).unwrap_or(0);
+                // The clock of another thread takes longer to read.
+                let now_ns = match starts {
+                    true => own_cpu_ns(),
+                    false => cpu_ns_of(tid).unwrap_or(0),
+                };
                 // A reused id: the new thread has used less.
                 let is_back = inner
                     .left
@@ -139,6 +143,20 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// The record of a native thread that attaches to the runtime again.
+    #[must_use]
+    pub fn returning(&self, tid: i32) -> Option<Record> {
+        let inner = self.lock();
+        let entry = inner.by_tid.get(&tid)?;
+        let is_back = entry.attaches && entry.record.managed_thread() == 0;
+        is_back.then_some(entry.record)
+    }
+
+    /// Notes a change of a live thread.
+    pub fn note(&self, record: Record) {
+        self.lock().note(record);
     }
 
     /// A managed thread ends as such. Returns its record if the kernel's thread has come back from

@@ -64,6 +64,8 @@ macro_rules! table { ($into:ident) => { $into! {
         handlers: u64 = Count "handlers" "Handled Signals";
         /// CPU time of the signal handlers, estimated
         handler_cpu_ns: u64 = Nanos "handlerCpu" "Handler CPU Time";
+        /// CPU time of callbacks when threads begin and end, estimated
+        callback_cpu_ns: u64 = Nanos "callbackCpu" "Callback CPU Time";
         /// Median time in the signal handler
         handler_p50_ns: u64 = Nanos "handlerP50" "Handler Time (Median)";
         /// 90th percentile of the time in the signal handler

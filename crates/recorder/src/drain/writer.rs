@@ -585,6 +585,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             agent_cpu_ns,
             handlers,
             handler_cpu_ns,
+            callback_cpu_ns: callbacks_ns,
             handler_p50_ns: histogram::quantile(&handler, 0.5),
             handler_p90_ns: histogram::quantile(&handler, 0.9),
             handler_p99_ns: histogram::quantile(&handler, 0.99),

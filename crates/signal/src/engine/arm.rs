@@ -165,7 +165,8 @@ impl Engine {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.arm_locked(&mut guard);
         self.unlock(guard);
-        if result.is_err() {
+        // A thread that has just exited loses nothing.
+        if result.is_err() && sys::cpu_ns_of(record.tid()).is_ok() {
             self.counters.add(Cause::ArmFailed, 1);
         }
         result
