@@ -201,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn cause_is_one_of_those_in_reports() {
+        for name in ["monitor", "idle-pool", "stopped"] {
+            assert_eq!(cause(name).as_deref(), Ok(name));
+        }
+        let error = cause("halted").unwrap_err();
+        assert!(
+            error.contains("monitor") && error.contains("stopped"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn bytes_between_allocations_are_a_size_in_bounds() {
         assert_eq!(alloc("512k"), Ok(512 << 10));
         assert_eq!((alloc("1024"), alloc("1g")), (Ok(1024), Ok(1 << 30)));

@@ -19,6 +19,7 @@ const LIGHT: Readonly<Record<string, string>> = {
   'class-init': '#0fa3a3',
   'jit-wait': '#0b6e75',
   'vm-lock': '#b8860b',
+  stopped: '#4a4a52',
   'idle-pool': '#d9dde3',
 };
 const OTHER = '#8f96a1';
