@@ -49,7 +49,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn measured_part_stands_for_all_kinds_of_callbacks() {
+    fn counted_part_stands_for_all_kinds_of_callbacks() {
         const ROUNDS: u64 = 10_000;
         let callbacks = Callbacks::default();
         let (now_ns, reads) = (Cell::new(0_u64), Cell::new(0_u64));

@@ -103,7 +103,8 @@ impl Registry {
     }
 
     /// Registers a thread, or shows the record it already has to `known`. A thread that `starts`
-    /// just now is a newborn and the calling one, and is sampled from its first instruction on, unless it is already
+    /// just now is a newborn and the calling one, and is sampled from its first instruction on,
+    /// unless it is already
     /// known.
     pub fn add_or_update(
         &self,

@@ -101,9 +101,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
         census.find_if_changed(setup.engine);
         let losing = update_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
-        let wait = pace::in_time(setup.engine.defers(), copies::in_time(setup, wait));
-        let order = writer.wait(inbox, wait);
-        setup.engine.open_deferred();
+        let order = writer.wait(inbox, copies::in_time(setup, wait));
         let mut all = sampler.drain(progress);
         if all {
             inbox.orders.looked();

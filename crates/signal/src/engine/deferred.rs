@@ -18,12 +18,10 @@
 
 use crate::counters::Cause;
 use crate::engine::Engine;
-use crate::record::{Guard, ThreadRecord};
+use crate::record::{Guard, NOT_DEFERRED, ThreadRecord};
 use crate::sys;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// The thread has a source, or is not sampled.
-pub(crate) const NOT_DEFERRED: u32 = 0;
 /// It has begun since the last drain.
 const FRESH: u32 = 1;
 /// It was there at a drain before.
@@ -38,7 +36,7 @@ const FADING: u64 = 64;
 /// Threads are passed over while weights are ahead of CPU times by more than this many intervals.
 const AHEAD_MAX: u64 = 2;
 
-/// What a thread that begins gets.
+/// The treatment of a thread that begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// A source, as any other thread: no sources are deferred.
@@ -91,7 +89,7 @@ impl Lifetimes {
         self.reach_ns.store(reach_ns, Ordering::Relaxed);
     }
 
-    /// What a thread gets whose first point is at `point_ns`.
+    /// The treatment of a thread whose first point is at `point_ns`.
     pub fn choose(&self, point_ns: u64, interval_ns: u64) -> Choice {
         let Some(reach_ns) = self.reach_ns(interval_ns) else {
             return Choice::Usual;

@@ -85,7 +85,7 @@ fn run(threads: u64, used_ns: u64, more_ns: u64) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn weights_follow_cpu_time_whatever_a_source_costs() {
+fn weights_follow_cpu_time_if_sources_cost_time() {
     for more_ns in [0, 10_000, 40_000, 200_000] {
         let (weight, cpu, places, sources) = run(100_000, 100_000, more_ns);
         let discrepancy_ns = (2.0 + (100_000f64).ln()) as u64 * INTERVAL_NS;

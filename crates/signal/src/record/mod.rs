@@ -13,7 +13,6 @@ pub(crate) use by_fd::FdTable;
 pub(crate) use cookie::Cookie;
 pub(crate) use slab::Slab;
 
-use crate::engine::deferred::NOT_DEFERRED;
 use crate::plan::Plan;
 use crate::sys;
 use core::cell::UnsafeCell;
@@ -49,6 +48,9 @@ pub(crate) const NO_ENGINE: u32 = 0;
 pub(crate) const PERF: u32 = 1;
 pub(crate) const TIMER: u32 = 2;
 pub(crate) const KERNEL: u32 = 3;
+
+/// The thread has a source of signals, or is not sampled.
+pub(crate) const NOT_DEFERRED: u32 = 0;
 
 /// No number of turns.
 pub(crate) const NO_TURNS: u64 = u64::MAX;
@@ -113,7 +115,7 @@ pub struct ThreadRecord {
     pub(crate) missed: AtomicBool,
     /// Whether its source of signals could be deferred.
     pub(crate) had_choice: AtomicBool,
-    /// Whether its source of signals is deferred ([`crate::engine::deferred`]).
+    /// Whether its source of signals is deferred.
     pub(crate) deferred: AtomicU32,
     /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
