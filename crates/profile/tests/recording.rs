@@ -1,5 +1,4 @@
-//! Recordings written by this project's writer, read back and turned into profiles, with the data
-//! that a profile keeps.
+//! Recordings of this project's writer, read back as profiles, with the data that a profile keeps.
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
