@@ -204,6 +204,13 @@ fn publish_words(engine: &'static Engine, vm: &Vm) {
     );
 }
 
+/// Whether the calling thread, with this kernel id, has been a Java thread before and is one again.
+pub fn returns(agent: &'static Agent, env: Env, thread: Object, tid: i32) -> bool {
+    let fields = &agent.runtime.fields;
+    let java_thread = fields.java_thread(env, thread);
+    java_thread != 0 && agent.returns(tid, java_thread, fields.id(env, thread) as u64)
+}
+
 /// Registers a Java thread; `own_tid` is set on the thread itself.
 pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option<i32>) {
     let jvm = &agent.runtime;
@@ -225,7 +232,7 @@ pub fn register(agent: &'static Agent, env: Env, thread: Object, own_tid: Option
         let find = || VirtualThreads::find(jvm.vm(), live, env);
         jvm.virtual_threads.get_or_init(find);
     }
-    agent.saw(&Seen {
+    agent.saw(Seen {
         name: threads::describe(jvm.jvmti, env, &jvm.fields, thread, tid),
         managed: java_thread,
         stack_high: vm_threads::stack_high(&live, layout, java_thread).unwrap_or(0),

@@ -4,7 +4,7 @@
 use crate::alive;
 use crate::command::{self, Caller};
 use crate::jvm::{allocations, attaching};
-use dwell_inside::hotspot;
+use dwell_inside::hotspot::{self, Agent};
 use dwell_inside::jvm::mutf8;
 use dwell_recorder::options::{self, Options};
 use dwell_recorder::reply;
@@ -197,24 +197,33 @@ fn finish(env: Option<Env>) {
 unsafe extern "C" fn on_thread_start(_: Jvmti, env: Env, thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
-            if command::switches_off_if_over(agent, env) {
-                return;
-            }
-            // The JVM reports the main thread late, so it may be registered already.
-            let record = agent.registry.get(process::own_tid());
-            if record.is_none_or(|record| record.managed_thread() == 0) {
-                allocations::thread_begins();
-            }
-            command::register(agent, env, thread, Some(process::own_tid()));
+            agent.callbacks.run(|| begin_thread(agent, env, thread));
         }
     });
+}
+
+fn begin_thread(agent: &'static Agent, env: Env, thread: Object) {
+    if command::switches_off_if_over(agent, env) {
+        return;
+    }
+    let tid = process::own_tid();
+    // The JVM reports the main thread late, so it may be registered already.
+    let record = agent.registry.get(tid);
+    if record.is_none_or(|record| record.managed_thread() == 0) {
+        allocations::thread_begins();
+    }
+    if !command::returns(agent, env, thread, tid) {
+        command::register(agent, env, thread, Some(tid));
+    }
 }
 
 unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {
     guarded((), || {
         if let Some(agent) = hotspot::agent() {
-            agent.own_thread_ends();
-            command::switches_off_if_over(agent, env);
+            agent.callbacks.run(|| {
+                agent.own_thread_ends();
+                command::switches_off_if_over(agent, env);
+            });
         }
     });
 }

@@ -43,7 +43,7 @@ pub fn begins(id: usize) {
         name
     };
     if let Some(agent) = agent() {
-        agent.saw(&seen(id, tid, name, true));
+        agent.callbacks.run(|| agent.saw(seen(id, tid, name, true)));
     }
 }
 
@@ -53,7 +53,7 @@ pub fn ends(id: usize) {
         all.known.remove(&id);
     }
     if let Some(agent) = agent() {
-        agent.own_thread_ends();
+        agent.callbacks.run(|| agent.own_thread_ends());
     }
 }
 
@@ -82,7 +82,7 @@ pub fn report_all(agent: &Agent) {
         known.map(|(id, known)| (*id, known.clone())).collect()
     };
     for (id, known) in all {
-        agent.saw(&seen(id, known.tid, known.name, false));
+        agent.saw(seen(id, known.tid, known.name, false));
     }
 }
 

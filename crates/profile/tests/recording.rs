@@ -1,5 +1,4 @@
-//! Recordings written by this project's writer, read back and turned into profiles, with the data
-//! that a profile keeps.
+//! Recordings of this project's writer, read back as profiles, with the data that a profile keeps.
 
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
@@ -516,6 +515,7 @@ fn counting(bytes_before: u64, times_s: &[u64]) -> ChunkWriter {
             agent_cpu_ns: ticks / 100,
             handlers: second * 10,
             handler_cpu_ns: 1_000,
+            callback_cpu_ns: 0,
             waited_ns: 0,
             collections_waited_ns: 0,
             walk_ns: 10_000,

@@ -28,6 +28,7 @@ pub mod alive;
 pub mod allocated;
 pub mod asked;
 pub mod blocked;
+pub mod callbacks;
 pub mod chosen;
 pub mod context;
 pub mod drain;

@@ -3,6 +3,7 @@
 
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
+use crate::callbacks::Callbacks;
 use crate::chosen::{Events, Running};
 use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
@@ -24,6 +25,7 @@ use crate::sys::process;
 use crate::threads::{ThreadName, ThreadTable};
 use dwell_signal::slots::Reason;
 use dwell_signal::{EngineKind, Registration};
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -84,6 +86,7 @@ impl<R: Runtime> Recorder<R> {
                 engine_reason: source.reason,
                 threads: ThreadTable::new(),
                 registry: Registry::default(),
+                callbacks: Callbacks::default(),
                 classes: Classes::default(),
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
@@ -173,6 +176,7 @@ impl<R: Runtime> Recorder<R> {
             file: Mutex::new(Some(file)),
             kernel_frames: matches!(engine.kind(), EngineKind::Perf { kernel: true }),
             counters_at_start: engine.counters(),
+            callbacks_at_start_ns: self.callbacks.cpu_ns(),
             cpu_at_start: process::cpu_split(),
             process_cpu_at_start: process::process_cpu(),
             about: self.runtime.about(),
@@ -343,19 +347,20 @@ impl<R: Runtime> Recorder<R> {
     }
 
     /// Registers a thread of the runtime's.
-    pub fn saw(&self, seen: &Seen) {
-        let Seen { name, managed, .. } = seen;
-        let (tid, id) = (name.tid, name.id as u64);
+    pub fn saw(&self, seen: Seen) {
+        let (managed, tid, id) = (seen.managed, seen.name.tid, seen.name.id as u64);
+        // One of the two functions takes it: threads that begin have no time for copies.
+        let name = Cell::new(seen.name);
         self.registry.add_or_update(
             tid,
             seen.starts,
             |newborn| {
-                let user = self.threads.add(name.clone());
+                let user = self.threads.add(name.take());
                 let record = self
                     .engine
                     .register(&Registration {
                         tid,
-                        managed_thread: *managed,
+                        managed_thread: managed,
                         stack_lo: 0,
                         stack_hi: seen.stack_high,
                         seed: self.threads.seed(user),
@@ -370,11 +375,25 @@ impl<R: Runtime> Recorder<R> {
                 // The census found it before as a native thread. Its managed structure is set
                 // last: a thread that samples it just now must not see a managed thread without
                 // name and id.
-                self.threads.set(record.user(), name.clone());
+                self.threads.set(record.user(), name.take());
                 record.set_managed_id(id);
-                record.set_managed_thread(*managed);
+                record.set_managed_thread(managed);
             },
         );
+    }
+
+    /// The calling thread, with this kernel id, is one that attaches to the runtime again and
+    /// again.
+    /// It keeps its name, which the drainer renews: callbacks of a few microseconds have no time
+    /// for it. Returns whether it is one.
+    pub fn returns(&self, tid: i32, managed: u64, id: u64) -> bool {
+        let Some(record) = self.registry.returning(tid) else {
+            return false;
+        };
+        record.set_managed_id(id);
+        record.set_managed_thread(managed);
+        self.registry.note(record);
+        true
     }
 
     /// The calling thread ends as a managed one.
@@ -395,6 +414,7 @@ impl<R: Runtime> Recorder<R> {
         // without a stack.
         let sampled_to = self.engine.sample_here(record, Reason::ThreadEnd);
         let now_ns = process::own_cpu().as_nanos() as u64;
+        self.engine.note_end(record, now_ns);
         self.registry.end(tid, now_ns, sampled_to);
         record.set_managed_thread(0);
         record.set_managed_id(0);

@@ -2,7 +2,7 @@
 //! that finds it. Also the CPU time that could be sampled.
 
 use dwell_signal::ThreadRecord;
-use dwell_signal::sys::cpu_ns_of;
+use dwell_signal::sys::{cpu_ns_of, own_cpu_ns};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -56,6 +56,14 @@ impl Entry {
     }
 }
 
+/// CPU time of a registered thread from which on it can be sampled.
+fn base_ns(record: Record, newborn: bool, now_ns: u64) -> u64 {
+    match newborn {
+        true => record.left_out_ns(),
+        false => now_ns,
+    }
+}
+
 /// Registered threads.
 #[derive(Default)]
 pub struct Registry(Mutex<Inner>);
@@ -83,7 +91,7 @@ impl Registry {
             .is_some_and(|then_ns| *then_ns <= now_ns);
         let newborn = born && !has_left && inner.can_be_born_since(now_ns);
         if let Some(record) = register(newborn) {
-            let base_ns = if newborn { 0 } else { now_ns };
+            let base_ns = base_ns(record, newborn, now_ns);
             let entry = Entry {
                 record,
                 base_ns,
@@ -95,7 +103,8 @@ impl Registry {
     }
 
     /// Registers a thread, or shows the record it already has to `known`. A thread that `starts`
-    /// just now is a newborn, and is sampled from its first instruction on, unless it is already
+    /// just now is a newborn and the calling one, and is sampled from its first instruction on,
+    /// unless it is already
     /// known.
     pub fn add_or_update(
         &self,
@@ -112,7 +121,11 @@ impl Registry {
                 inner.note(record);
             }
             _ => {
-                let now_ns = cpu_ns_of(tid).unwrap_or(0);
+                // The clock of another thread takes longer to read.
+                let now_ns = match starts {
+                    true => own_cpu_ns(),
+                    false => cpu_ns_of(tid).unwrap_or(0),
+                };
                 // A reused id: the new thread has used less.
                 let is_back = inner
                     .left
@@ -120,7 +133,7 @@ impl Registry {
                     .is_some_and(|then_ns| then_ns <= now_ns);
                 let newborn = starts && !is_back && inner.can_be_born_since(now_ns);
                 if let Some(record) = register(newborn) {
-                    let base_ns = if newborn { 0 } else { now_ns };
+                    let base_ns = base_ns(record, newborn, now_ns);
                     let entry = Entry {
                         record,
                         base_ns,
@@ -131,6 +144,20 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// The record of a native thread that attaches to the runtime again.
+    #[must_use]
+    pub fn returning(&self, tid: i32) -> Option<Record> {
+        let inner = self.lock();
+        let entry = inner.by_tid.get(&tid)?;
+        let is_back = entry.attaches && entry.record.managed_thread() == 0;
+        is_back.then_some(entry.record)
+    }
+
+    /// Notes a change of a live thread.
+    pub fn note(&self, record: Record) {
+        self.lock().note(record);
     }
 
     /// A managed thread ends as such. Returns its record if the kernel's thread has come back from

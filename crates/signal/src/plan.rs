@@ -179,6 +179,14 @@ impl Plan {
         }
     }
 
+    /// Moves the axis, before the first point is taken: the next `ns` of CPU time, or the last, are
+    /// in no window.
+    pub const fn leave_out(&mut self, ns: u64) {
+        self.start_ns = self.start_ns.saturating_add(ns);
+        self.point_ns = self.point_ns.saturating_add(ns);
+        self.woken_ns = self.woken_ns.saturating_add(ns);
+    }
+
     /// The present length of the windows: the period, in CPU time, of a timer that is in step.
     #[inline]
     #[must_use]

@@ -460,3 +460,22 @@ fn a_timer_in_step_is_on_time_until_it_misses_a_window() {
     let late = plan.due(now, true);
     assert!(late.points > 1 && !late.on_time, "{late:?}");
 }
+
+#[test]
+fn time_left_out_moves_points_and_windows() {
+    let (mut plan, mut moved) = (Plan::new(7, T, 0), Plan::new(7, T, 0));
+    moved.leave_out(1000);
+    assert_eq!(moved.next_point_ns(), plan.next_point_ns() + 1000);
+    assert_eq!(moved.owed_ns(plan.next_point_ns() + 999), 0);
+    for now in (0..20).map(|step| step * T / 3) {
+        let (usual, later) = (plan.due(now, false), moved.due(now + 1000, false));
+        assert_eq!(
+            (usual.points, usual.weight_ns),
+            (later.points, later.weight_ns)
+        );
+        assert_eq!(later.wake_up_ns, usual.wake_up_ns + 1000);
+    }
+    let mut never = Plan::new(7, T, 0);
+    never.leave_out(u64::MAX / 2);
+    assert_eq!(never.owed_ns(1000 * T), 0);
+}

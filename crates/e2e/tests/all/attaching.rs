@@ -7,6 +7,21 @@ use dwell_profile::{Profile, WallFilter};
 /// Of the CPU time of such a thread this is where it was: attached or not.
 const PARTS: [&str; 2] = ["io.dwell.test.Attaching.call", "detached_burn"];
 
+/// The cost of callbacks is in dwell's account of itself. Two callbacks of a call take several
+/// system calls and a function of the JVM: more than 100 ns.
+fn check_account(view: &View, calls: u64) {
+    let last = view.recording.events_named("dwell.Self").last();
+    let last = last.expect("an account");
+    let of = |name: &str| last.int(name).expect(name);
+    let (callbacks, all) = (of("callbackCpu"), of("agentCpu"));
+    println!("{callbacks} ns of {all} in callbacks");
+    must!(
+        callbacks > 100 * calls as i64,
+        "{callbacks} ns, {calls} calls"
+    );
+    must!(callbacks < all, "{callbacks} of {all} ns");
+}
+
 /// Detects samples without a stack, CPU time that is counted twice or not at all, and wall time
 /// beyond the thread's life.
 ///
@@ -40,6 +55,7 @@ fn measured_thread_that_attaches_for_each_call_is_sampled() {
         // The other samples are in attaching and detaching, and in 200 ms of warm-up.
         must!(placed < truth + truth / 10, "{placed} of {truth}");
         assert!(placed > truth / 3, "{placed} of {truth}");
+        check_account(&view, truths.number("calls"));
         let profile = Profile::from_recording(view.recording);
         let lasted = profile.info().duration_ns as f64;
         let of_thread = |filter: &WallFilter| {

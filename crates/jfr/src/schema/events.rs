@@ -58,12 +58,14 @@ macro_rules! table { ($into:ident) => { $into! {
         dropped: u64 = Count "dropped" "Dropped";
         /// Bytes that were written to the file
         bytes: u64 = Bytes "bytes" "Bytes Written";
-        /// CPU time of the profiler's own threads and of its signal handlers
+        /// CPU time of the profiler's own threads, signal handlers and thread callbacks
         agent_cpu_ns: u64 = Nanos "agentCpu" "Agent CPU Time";
         /// Signals that were handled
         handlers: u64 = Count "handlers" "Handled Signals";
         /// CPU time of the signal handlers, estimated
         handler_cpu_ns: u64 = Nanos "handlerCpu" "Handler CPU Time";
+        /// CPU time of callbacks when threads begin and end, estimated
+        callback_cpu_ns: u64 = Nanos "callbackCpu" "Callback CPU Time";
         /// Median time in the signal handler
         handler_p50_ns: u64 = Nanos "handlerP50" "Handler Time (Median)";
         /// 90th percentile of the time in the signal handler

@@ -133,6 +133,7 @@ impl Demo {
                 agent_cpu_ns: 5_000_000,
                 handlers: 1000,
                 handler_cpu_ns: 1_000_000,
+                callback_cpu_ns: 2_000_000,
                 waited_ns: 0,
                 collections_waited_ns: 0,
                 walk_ns: 10_000_000,

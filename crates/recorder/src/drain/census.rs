@@ -117,9 +117,11 @@ impl<R: Runtime> Census<R> {
         self.not_before = Instant::now() + pause;
     }
 
-    /// Recycles the records of threads that have ended and whose samples are all drained. Shows
+    /// Opens the sources of signals of young threads that live on. Recycles
+    /// the records of threads that have ended and whose samples are all drained. Shows
     /// the threads whose last samples found no free slot, and the CPU time in ns of these samples.
     pub fn retire(&mut self, engine: &'static Engine, mut debt: impl FnMut(u64, u64)) {
+        engine.open_deferred();
         engine.reap(|record| {
             let owed_ns = record.take_carried_ns();
             if owed_ns != 0 {

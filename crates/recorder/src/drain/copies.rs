@@ -1,6 +1,6 @@
 //! When the kernel may copy stacks, if that was requested, and how often the drainer drains then.
 
-use super::pace::Pace;
+use super::pace::{self, Pace};
 use crate::context::foreign;
 use crate::options::EngineChoice;
 use crate::runtime::Runtime;
@@ -44,6 +44,7 @@ pub fn update<R: Runtime>(setup: &Setup<R>, is_settled: bool) {
 /// Like `wait`, but short enough to drain in time the samples that the kernel keeps for threads
 /// that no signal reaches.
 pub fn in_time<R: Runtime>(setup: &Setup<R>, wait: Duration) -> Duration {
+    let wait = pace::in_time(setup.engine.defers(), wait);
     let (rings, _) = setup.engine.rings();
     match rings {
         0 => wait,

@@ -41,6 +41,7 @@ impl Keeper {
         progress: &Progress,
     ) {
         census.find_in_time(setup.engine);
+        setup.engine.check_lifetimes();
         self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
         self.silent.look(setup.engine, |record, why, owed_ns| {
             let now_ns = process::monotonic_ns();

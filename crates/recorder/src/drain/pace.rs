@@ -33,6 +33,15 @@ fn filling(interval: Duration, processors: usize) -> Duration {
     interval.saturating_mul(WAITING_MAX) / processors
 }
 
+/// Like `wait`, but short enough to open the sources of signals of threads that live on, if some
+/// are deferred.
+pub fn in_time(defers: bool, wait: Duration) -> Duration {
+    match defers {
+        true => wait.min(TICK_MAX),
+        false => wait,
+    }
+}
+
 /// The time from drain to drain.
 #[derive(Debug)]
 pub struct Pace {

@@ -563,7 +563,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let memory = tables + self.chunk.memory_bytes();
         let work = &sampler.work;
         let others_ns = self.setup.stops.cpu_ns() + self.setup.shelf.own_cpu_ns();
-        let others_ns = handler_cpu_ns.saturating_add(others_ns);
+        let callbacks_ns = self.setup.recorder.callbacks.cpu_ns();
+        let callbacks_ns = callbacks_ns.saturating_sub(self.setup.callbacks_at_start_ns);
+        let others_ns = handler_cpu_ns.saturating_add(others_ns + callbacks_ns);
         let agent_cpu_ns = (own.as_nanos() as u64).saturating_add(others_ns);
         let told = [
             (&self.progress.agent_cpu_ns, agent_cpu_ns),
@@ -583,6 +585,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             agent_cpu_ns,
             handlers,
             handler_cpu_ns,
+            callback_cpu_ns: callbacks_ns,
             handler_p50_ns: histogram::quantile(&handler, 0.5),
             handler_p90_ns: histogram::quantile(&handler, 0.9),
             handler_p99_ns: histogram::quantile(&handler, 0.99),

@@ -235,11 +235,11 @@ fn thread_is_registered_once_under_its_last_name() {
     let agent = alone.agent();
     let tid = process::own_tid();
     // A native thread, as the census finds it.
-    agent.saw(&own("unknown", 0, 0));
+    agent.saw(own("unknown", 0, 0));
     let record = agent.registry.get(tid).unwrap();
     let of = |user| agent.threads.get(user);
     assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
-    agent.saw(&own("worker", 0x20, 8));
+    agent.saw(own("worker", 0x20, 8));
     assert_eq!(agent.registry.len(), 1);
     assert!(std::ptr::eq(agent.registry.get(tid).unwrap(), record));
     assert_eq!((record.managed_thread(), record.managed_id()), (0x20, 8));
@@ -251,10 +251,32 @@ fn thread_is_registered_once_under_its_last_name() {
     assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
     assert!(of(user).is_some(), "what was sampled of it has a name");
     agent.own_thread_ends();
-    agent.saw(&own("it is back", 0x30, 9));
+    agent.saw(own("it is back", 0x30, 9));
     assert_ne!(agent.registry.get(tid).unwrap().user(), user);
     agent.forget_threads();
     assert!(agent.registry.is_empty() && of(user).is_none());
+}
+
+#[test]
+fn thread_that_returns_keeps_its_record_and_name() {
+    let alone = alone();
+    let agent = alone.agent();
+    let tid = process::own_tid();
+    assert!(!agent.returns(tid, 0x10, 7), "it was never here");
+    agent.saw(own("first", 0x20, 8));
+    assert!(!agent.returns(tid, 0x20, 8), "it is here");
+    agent.own_thread_ends();
+    assert!(!agent.returns(tid, 0x30, 9), "it may be another one");
+    agent.saw(own("second", 0x30, 9));
+    let record = agent.registry.get(tid).unwrap();
+    agent.own_thread_ends();
+    assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
+    assert!(agent.returns(tid, 0x40, 10));
+    assert!(std::ptr::eq(agent.registry.get(tid).unwrap(), record));
+    assert_eq!((record.managed_thread(), record.managed_id()), (0x40, 10));
+    let name = agent.threads.get(record.user()).unwrap();
+    assert_eq!(name.name.as_deref(), Some("second"));
+    agent.forget_threads();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::Runtime;
 use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
+use crate::callbacks::Callbacks;
 use crate::native::Kept;
 use crate::registry::Registry;
 use crate::stretches::Stretches;
@@ -25,6 +26,8 @@ pub struct State<R: Runtime> {
     pub threads: ThreadTable,
     /// Which threads are registered.
     pub registry: Registry,
+    /// The cost of the runtime's reports of threads.
+    pub callbacks: Callbacks,
     /// Names of the classes of allocated objects.
     pub classes: Classes,
     /// The followed objects; none before the first recording that follows objects.

@@ -20,7 +20,7 @@ pub struct Progress {
     pub weight_ns: AtomicU64,
     /// Bytes written.
     pub bytes: AtomicU64,
-    /// CPU time of the agent's threads and handlers, when last written.
+    /// CPU time of the agent's threads, handlers and callbacks, when last written.
     pub agent_cpu_ns: AtomicU64,
     /// Its memory.
     pub agent_memory: AtomicU64,

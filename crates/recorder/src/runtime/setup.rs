@@ -28,6 +28,8 @@ pub struct Setup<R: Runtime> {
     pub kernel_frames: bool,
     /// The engine's counters when it began.
     pub counters_at_start: CounterSnapshot,
+    /// CPU time of the runtime's callbacks when it began.
+    pub callbacks_at_start_ns: u64,
     /// User and system CPU time of the process when it began.
     pub cpu_at_start: (Duration, Duration),
     /// CPU time of the process, on its clock, when it began.

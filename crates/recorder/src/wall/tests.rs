@@ -114,16 +114,16 @@ fn native_thread_becomes_member_when_it_attaches() {
         managed,
         ..Default::default()
     };
-    begun.agent.saw(&seen(0, 0));
+    begun.agent.saw(seen(0, 0));
     begun.update(&mut sampler);
     assert!(sampler.members.is_empty());
     // The thread is known before its id.
-    begun.agent.saw(&seen(0x100, 0));
+    begun.agent.saw(seen(0x100, 0));
     begun.update(&mut sampler);
     let index = begun.own().index();
     assert!(sampler.members.contains(index));
     assert_eq!(sampler.threads.of_id(5), None);
-    begun.agent.saw(&seen(0x100, 5));
+    begun.agent.saw(seen(0x100, 5));
     begun.update(&mut sampler);
     assert_eq!(sampler.threads.of_id(5), Some(index));
     assert_eq!(sampler.members.len(), 1);

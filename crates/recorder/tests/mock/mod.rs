@@ -72,7 +72,7 @@ pub type Agent = Recorder<Mock>;
 /// Reports the calling thread, which begins as a managed one.
 pub fn begin_thread(agent: &Agent, name: &str, id: u64, method: u64) {
     leave_small_signal_stack();
-    agent.saw(&Seen {
+    agent.saw(Seen {
         name: ThreadName {
             tid: process::own_tid(),
             comm: "mock".into(),

@@ -6,6 +6,7 @@
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
+use crate::engine::deferred::Choice;
 use crate::engine::perf;
 use crate::engine::period::{self, Standing};
 use crate::engine::turns;
@@ -164,7 +165,8 @@ impl Engine {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let result = self.arm_locked(&mut guard);
         self.unlock(guard);
-        if result.is_err() {
+        // A thread that has just exited loses nothing.
+        if result.is_err() && sys::cpu_ns_of(record.tid()).is_ok() {
             self.counters.add(Cause::ArmFailed, 1);
         }
         result
@@ -186,8 +188,16 @@ impl Engine {
         if !running || !record.is_live() || record.armed.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let has_none = record.engine.load(Ordering::Relaxed) == NO_ENGINE;
+        let choice = match has_none && told_to_ns.is_none() {
+            true => self.choose(guard),
+            false => Choice::Usual,
+        };
+        if matches!(choice, Choice::Deferred | Choice::PassedOver) {
+            return Ok(());
+        }
         let now_ns = sys::cpu_ns_of(record.tid())?;
-        if record.engine.load(Ordering::Relaxed) == NO_ENGINE {
+        if has_none {
             self.open_engine(record, now_ns)?;
         }
         let newborn = record.newborn.swap(false, Ordering::Relaxed);
@@ -197,6 +207,9 @@ impl Engine {
             None => now_ns,
         };
         self.begin_plan(guard, (origin_ns, 0), now_ns);
+        if choice == Choice::Source {
+            self.leave_out_cost(guard, now_ns);
+        }
         Ok(())
     }
 
@@ -216,8 +229,7 @@ impl Engine {
     /// The same without a signal.
     pub(super) fn set_plan(&self, guard: &mut Guard<'_>, (origin_ns, salt): (u64, u64)) -> Plan {
         let record = guard.record();
-        let starts = self.starts.load(Ordering::Relaxed);
-        let seed = record.seed.load(Ordering::Relaxed) ^ starts ^ salt;
+        let seed = self.seed(record) ^ salt;
         let interval_ns = self.interval_ns.load(Ordering::Relaxed);
         let plan = match record.engine.load(Ordering::Relaxed) {
             PERF => Plan::in_blocks(seed, interval_ns, origin_ns),
@@ -238,7 +250,18 @@ impl Engine {
         plan
     }
 
-    fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
+    /// The seed of the thread's first plan.
+    fn seed(&self, record: &ThreadRecord) -> u64 {
+        record.seed.load(Ordering::Relaxed) ^ self.starts.load(Ordering::Relaxed)
+    }
+
+    /// The CPU time of the first point of a thread that begins, for any source of signals.
+    pub(super) fn first_point_ns(&self, record: &ThreadRecord) -> u64 {
+        let interval_ns = self.interval_ns.load(Ordering::Relaxed);
+        Plan::new(self.seed(record), interval_ns, 0).next_point_ns()
+    }
+
+    pub(super) fn open_engine(&self, record: &ThreadRecord, now_ns: u64) -> Result<(), Errno> {
         if self.gives_rings_at_once(record) && self.rings.take(record.index()) {
             match unsignalled::open(self, record, now_ns) {
                 Ok(()) => {
@@ -294,6 +317,7 @@ impl Engine {
     pub(crate) fn disarm(&self, record: &'static ThreadRecord) -> Result<Stop, Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
         let is_armed = record.armed.swap(false, Ordering::Relaxed);
+        self.undefer(&guard);
         record.exchange.reset();
         let mut stop = Stop::default();
         if is_armed {
@@ -345,6 +369,7 @@ impl Engine {
     pub(crate) fn destroy_locked(&self, guard: &Guard<'_>) {
         let record = guard.record();
         record.armed.store(false, Ordering::Relaxed);
+        self.undefer(guard);
         unsignalled::close(self, guard);
         record.engine.store(NO_ENGINE, Ordering::Relaxed);
         turns::detach(self, guard);

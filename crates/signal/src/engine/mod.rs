@@ -6,6 +6,7 @@
 //! `stop`. Knows no handler: these are installed where the engine is made.
 
 mod arm;
+pub(crate) mod deferred;
 mod exchange;
 mod perf;
 mod period;
@@ -35,6 +36,7 @@ use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
 use crate::vantage::Vantage;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use deferred::Lifetimes;
 use rings::Rings;
 
 /// The sampling engine.
@@ -72,6 +74,9 @@ pub struct Engine {
     pub(crate) running: AtomicBool,
     pub(crate) interval_ns: AtomicU64,
     pub(crate) in_flight: AtomicU64,
+    lifetimes: Lifetimes,
+    /// Threads whose sources of signals are deferred.
+    deferred: AtomicU32,
     /// Recordings begun so far: each samples other points.
     pub(crate) starts: AtomicU64,
     /// Drains begun so far.
@@ -112,6 +117,8 @@ impl Engine {
             running: AtomicBool::new(false),
             interval_ns: AtomicU64::new(1),
             in_flight: AtomicU64::new(0),
+            lifetimes: Lifetimes::new(),
+            deferred: AtomicU32::new(0),
             starts: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -207,6 +214,7 @@ impl Engine {
         self.interval_ns
             .store(interval_ns.max(1), Ordering::Relaxed);
         self.starts.fetch_add(1, Ordering::Relaxed);
+        self.lifetimes.forget();
         self.running.store(true, Ordering::SeqCst);
         self.live_records()
             .filter(|record| self.arm(record).is_err())

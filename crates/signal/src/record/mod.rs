@@ -49,6 +49,9 @@ pub(crate) const PERF: u32 = 1;
 pub(crate) const TIMER: u32 = 2;
 pub(crate) const KERNEL: u32 = 3;
 
+/// The thread has a source of signals, or is not sampled.
+pub(crate) const NOT_DEFERRED: u32 = 0;
+
 /// No number of turns.
 pub(crate) const NO_TURNS: u64 = u64::MAX;
 
@@ -110,6 +113,10 @@ pub struct ThreadRecord {
     pub(crate) armed: AtomicBool,
     pub(crate) newborn: AtomicBool,
     pub(crate) missed: AtomicBool,
+    /// Whether its source of signals could be deferred.
+    pub(crate) had_choice: AtomicBool,
+    /// Whether its source of signals is deferred.
+    pub(crate) deferred: AtomicU32,
     /// The request that the thread missed, as its reason's number; 0: none.
     pub(crate) missed_reason: AtomicU32,
     /// The thread pointer of the thread with this id, once its handler has seen both; 0 before.
@@ -157,6 +164,8 @@ pub struct ThreadRecord {
     pub(crate) signals_tended: AtomicU64,
     /// CPU time when the thread was last checked.
     pub(crate) tended_ns: AtomicU64,
+    /// CPU time at the thread's begin that is in no window: the cost of its source.
+    pub(crate) left_out_ns: AtomicU64,
     /// Its turns then, if it has not run since the last check; else [`NO_TURNS`].
     pub(crate) tended_turns: AtomicU64,
     pub(crate) ended_epoch: AtomicU64,
@@ -252,6 +261,18 @@ impl ThreadRecord {
         self.state.load(Ordering::Acquire) == LIVE
     }
 
+    /// CPU time of a newborn thread that samples cannot stand for, as dwell used it on its own.
+    #[must_use]
+    pub fn left_out_ns(&self) -> u64 {
+        self.left_out_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether the thread has no source of signals before it has lived for some time.
+    #[must_use]
+    pub fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Relaxed) != NOT_DEFERRED
+    }
+
     /// Published snapshots of this thread.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -334,6 +355,8 @@ impl ThreadRecord {
         self.missed_reason.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
         self.armed.store(false, Ordering::Relaxed);
+        self.had_choice.store(false, Ordering::Relaxed);
+        self.deferred.store(NOT_DEFERRED, Ordering::Relaxed);
         self.engine.store(NO_ENGINE, Ordering::Relaxed);
         self.perf_fd.store(-1, Ordering::Relaxed);
         self.timer_id.store(-1, Ordering::Relaxed);
@@ -353,6 +376,7 @@ impl ThreadRecord {
         for counter in [
             &self.signals,
             &self.tended_ns,
+            &self.left_out_ns,
             &self.signals_tended,
             &self.carried,
             &self.carried_ns,
