@@ -177,6 +177,11 @@ impl Builder {
         self.tree.child(parent, frame)
     }
 
+    /// The node that another node is below.
+    pub(crate) fn parent(&self, node: NodeId) -> NodeId {
+        self.tree.parent(node)
+    }
+
     /// Makes room for so many samples and looks, and no more.
     pub(crate) fn reserve(&mut self, samples: usize, looks: usize) {
         self.samples.reserve_exact(samples);
