@@ -34,7 +34,7 @@ pub use explanation::{explanation_json, explanation_text, page_findings};
 pub use findings::findings;
 pub use grown::{Grown, grown};
 pub use interchange::interchange_jfr;
-pub use number::stamp;
+pub use number::{date, stamp};
 pub use page::{Finding, Options, compare_html, html, html_with};
 pub use plain::{beginning, columns, padded, plain, shortened};
 pub use text::{TextOptions, requests_text, safepoint_line, safepoints_text, text, text_with};

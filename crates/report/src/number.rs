@@ -95,7 +95,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// `2026-11-21 09:15:00 UTC`.
-pub(crate) fn date(epoch_ns: u64) -> String {
+pub fn date(epoch_ns: u64) -> String {
     let [year, month, day, hour, minute, second] = utc(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }

@@ -55,6 +55,25 @@ fn a_recording_is_the_only_one_until_it_is_stopped() {
 }
 
 #[test]
+fn stopped_recording_reports_its_end_not_its_limits() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked(",duration=1h,lease=1h");
+    let status = agent.start(&options, &text, || ()).unwrap();
+    assert!(status.contains("\nleft_ms="), "{status}");
+    assert!(!status.contains("ended"), "{status}");
+    agent.stop(|| ()).unwrap();
+    let status = agent.status();
+    let end = status
+        .split_once("\nended=stop\nended_epoch_ms=")
+        .unwrap()
+        .1;
+    let at_ms: u64 = end.lines().next().unwrap().parse().unwrap();
+    assert!(at_ms <= process::epoch_ns() / 1_000_000, "{status}");
+    assert!(!status.contains("left_ms="), "{status}");
+}
+
+#[test]
 fn drainer_that_is_late_keeps_the_next_recording_out() {
     let alone = alone();
     let agent = alone.agent();
