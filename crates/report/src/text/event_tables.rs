@@ -1,8 +1,8 @@
 //! Events of other recorders that are no time of threads, as tables.
 
-use dwell_profile::CellUnit;
+use dwell_profile::{CellUnit, EventTable};
 
-use super::{COLUMNS, ROWS, Report};
+use super::{COLUMNS, ROWS, Report, more, paragraph};
 use crate::number::{bytes, count, duration};
 use crate::plain::shortened;
 
@@ -11,29 +11,42 @@ impl Report<'_> {
     pub(super) fn event_tables(&mut self) {
         for table in self.profile.event_tables() {
             self.raw("");
-            self.raw(table.title);
-            if !table.note.is_empty() {
-                self.paragraph(&table.note);
-            }
-            let heads = table.columns.iter();
-            let heads: String = heads.map(|it| format!("{:>12} ", it.head)).collect();
-            self.raw(&format!("{heads} {}", table.head));
-            for (name, cells) in table.rows.iter().take(ROWS) {
-                let cells = cells.iter().zip(&table.columns).map(|(value, column)| {
-                    let text = match column.unit {
-                        CellUnit::Count => count(*value),
-                        CellUnit::Bytes => bytes(*value),
-                        CellUnit::Nanos => duration(*value),
-                    };
-                    format!("{text:>12} ")
-                });
-                let head = format!("{} ", cells.collect::<String>());
-                let name = shortened(name, COLUMNS.saturating_sub(head.len()));
-                self.raw(&format!("{head}{name}"));
-            }
-            self.more(table.rows.len(), ROWS);
+            self.text.push_str(&event_table(&table, ROWS));
         }
     }
+}
+
+/// A table with its title and its first rows.
+pub(crate) fn event_table(table: &EventTable, most: usize) -> String {
+    let mut text = String::new();
+    let mut raw = |line: &str| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    raw(table.title);
+    if !table.note.is_empty() {
+        paragraph(&table.note).iter().for_each(|line| raw(line));
+    }
+    let heads = table.columns.iter();
+    let heads: String = heads.map(|it| format!("{:>12} ", it.head)).collect();
+    raw(&format!("{heads} {}", table.head));
+    for (name, cells) in table.rows.iter().take(most) {
+        let cells = cells.iter().zip(&table.columns).map(|(value, column)| {
+            let text = match column.unit {
+                CellUnit::Count => count(*value),
+                CellUnit::Bytes => bytes(*value),
+                CellUnit::Nanos => duration(*value),
+            };
+            format!("{text:>12} ")
+        });
+        let head = format!("{} ", cells.collect::<String>());
+        let name = shortened(name, COLUMNS.saturating_sub(head.len()));
+        raw(&format!("{head}{name}"));
+    }
+    more(table.rows.len(), most)
+        .iter()
+        .for_each(|line| raw(line));
+    text
 }
 
 #[cfg(test)]

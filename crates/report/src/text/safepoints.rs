@@ -359,18 +359,9 @@ impl Report<'_> {
 
     /// A text of ours on as many lines as it takes.
     pub(super) fn paragraph(&mut self, text: &str) {
-        let mut line = String::new();
-        for word in text.split(' ') {
-            if line.len() + 1 + word.len() > COLUMNS {
-                self.raw(&line);
-                line = " ".to_owned();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
+        for line in super::paragraph(text) {
+            self.raw(&line);
         }
-        self.raw(&line);
     }
 }
 
