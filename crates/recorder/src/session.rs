@@ -163,6 +163,8 @@ impl<R: Runtime> Session<R> {
             setup.engine.set_vantage(setup.options.walk, depth);
         }
         setup.engine.let_kernel_copy(0);
+        // Refused: the recording reports it.
+        let _ = dwell_signal::move_if_replaced(setup.engine);
         #[cfg(feature = "experiments")]
         if let Some(crate::experiments::Experiment::Kernel { kib }) = setup.options.experiment {
             setup.engine.let_kernel_copy_at_once(kib << 10);

@@ -30,6 +30,18 @@ pub struct Keeper {
     silent: Silent,
 }
 
+/// Uses another signal if a library has taken the present one. Returns whether the engine has
+/// something new to report about it.
+pub fn keep_signal(engine: &'static Engine) -> bool {
+    let was_replaced = engine.is_replaced();
+    let is_moved = dwell_signal::move_if_replaced(engine) == Ok(true);
+    if is_moved {
+        // This thread blocks all others.
+        process::unblock_signal(engine.signal());
+    }
+    is_moved || engine.is_replaced() != was_replaced
+}
+
 impl Keeper {
     /// Finds new threads, and checks timers and threads that do not answer. Busy threads among
     /// those that were sampled lately get a ring for kernel frames.

@@ -113,6 +113,10 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if due {
                 flush_at = Instant::now() + FLUSH;
                 keeper.run(setup, &mut census, &mut sampler, progress);
+                // The next chunk gives the reason for the new signal.
+                if housekeeping::keep_signal(setup.engine) {
+                    writer.renew();
+                }
             }
             if order.stop {
                 let ended = setup.end_sampling();
