@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
+use crate::lost_allocations::LostAllocations;
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
@@ -63,6 +64,8 @@ pub struct Builder {
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
     pub allocation_sampling: Option<AllocationSampling>,
+    /// Lost samples of allocations.
+    pub lost_allocations: Vec<LostAllocations>,
     /// Objects that are still there.
     pub live: Vec<LiveObject>,
     /// How these were followed.
@@ -325,6 +328,7 @@ impl Builder {
             collection_calls: self.collection_calls,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
+            lost_allocations: self.lost_allocations,
             live: self.live,
             live_sampling: self.live_sampling,
             monitor_waits: self.monitor_waits,

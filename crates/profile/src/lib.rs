@@ -33,6 +33,7 @@ mod library;
 mod live;
 mod locked;
 mod locks;
+mod lost_allocations;
 mod missing_details;
 mod names;
 mod payers;
@@ -77,6 +78,7 @@ pub use live::{LiveObject, LiveSampling};
 pub use locks::{
     LockClass, LockLook, Locked, MonitorOwner, MonitorSums, MonitorWait, NOT_KNOWN, OwnerRow,
 };
+pub use lost_allocations::{LostAllocations, LostBytes};
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use plain_text::plain;

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
+use crate::lost_allocations::LostAllocations;
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};
@@ -68,6 +69,7 @@ pub struct Profile {
     pub(crate) collection_calls: Vec<NodeId>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) allocation_sampling: Option<AllocationSampling>,
+    pub(crate) lost_allocations: Vec<LostAllocations>,
     pub(crate) live: Vec<LiveObject>,
     pub(crate) live_sampling: Option<LiveSampling>,
     pub(crate) monitor_waits: Vec<MonitorWait>,

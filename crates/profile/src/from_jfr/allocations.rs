@@ -4,6 +4,7 @@ use super::contexts::{Contexts, WorkedFor};
 use crate::allocations::{Allocation, AllocationSampling, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
+use crate::lost_allocations::LostAllocations;
 use crate::sample::ThreadId;
 use crate::tree::NodeId;
 use dwell_jfr::kinds::told;
@@ -80,6 +81,15 @@ pub(super) fn add(
             let allocation = reader.read(builder, &told, contexts, &mut node_of);
             builder.allocations.push(allocation);
         }
+    }
+    for told in recording.told::<told::LostAllocations>() {
+        let class = builder.name(&readable_class(&told.class));
+        builder.lost_allocations.push(LostAllocations {
+            class,
+            thread: told.thread,
+            samples: told.samples,
+            bytes: told.weight_bytes,
+        });
     }
     let sums = recording.told::<told::Allocations>();
     let last = sums.max_by_key(|event| event.time_ns);
