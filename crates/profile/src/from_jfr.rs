@@ -174,8 +174,7 @@ fn tell_clock(info: &mut Info, clock: &Clock, taken: &Taken<'_>) {
     info.mode = mode.to_owned();
 }
 
-/// The events that a profile is made of, besides samples. A recording can hold a hundred times as
-/// many of others.
+/// The events that a profile is made of, besides samples. A recording may have far more of others.
 pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
 
 /// Those that are not stretches.
@@ -187,6 +186,7 @@ const READ: &[&[&str]] = &[
     collections::Collected::NAMES,
     contexts::DdprofEndpoint::NAMES,
     told::Allocations::NAMES,
+    told::LostAllocations::NAMES,
     told::Compilers::NAMES,
     told::CpuLimit::NAMES,
     told::CpuLoad::NAMES,

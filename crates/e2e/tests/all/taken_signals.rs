@@ -19,7 +19,7 @@ fn measured_samples_go_on_after_a_library_took_the_signal() {
         let place = Place::new("taken");
         let file = place.text("t.jfr");
         let mut program = Starter::new(jdk, &place, "TakesSignal")
-            .with("seconds=5")
+            .with("seconds=4 cpu_ms=3000")
             .start();
         program.tell(&format!("start,cpu=1ms,file={file}"));
         let truths = program.work();
@@ -45,7 +45,7 @@ fn never_does_a_load_reach_a_library_that_took_faults() {
         let file = place.text("f.jfr");
         let mut program = Starter::new(jdk, &place, "TakesSignal")
             .jvm("-Xint")
-            .with("seconds=4 signal=11")
+            .with("seconds=3 cpu_ms=2000 signal=11")
             .start();
         program.tell(&format!("start,cpu=200us,wall=10ms,file={file}"));
         let truths = program.work();

@@ -9,6 +9,7 @@ import java.util.concurrent.TimeUnit;
 public final class TakesSignal {
     private static final int SIGURG = 23;
     private static final int SIGNAL_MAX = 64;
+    private static final int FIRST_MS = 300;
     private static final long BATCH_NS = 20_000_000;
 
     private final Harness harness;
@@ -28,7 +29,7 @@ public final class TakesSignal {
     }
 
     private void run() {
-        long first = TimeUnit.SECONDS.toNanos(1);
+        long first = TimeUnit.MILLISECONDS.toNanos(FIRST_MS);
         truths.measure("beforeTaken", budget.grant(first), TakesSignal::beforeTaken);
         long library = NativeSupport.open(NativeSupport.library("takesignal"));
         long signal = harness.number("signal", SIGURG, 1, SIGNAL_MAX);
