@@ -3,14 +3,13 @@
 use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::allocations::{Allocation, AllocationSampling};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations};
 use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
-use crate::lost_allocations::LostAllocations;
 use crate::names::{NameId, Names};
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;

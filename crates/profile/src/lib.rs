@@ -58,7 +58,7 @@ mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use alive::{Alive, AliveClass, AliveStack, Objects, PARTS};
-pub use allocations::{AllocatedClass, Allocation, AllocationSampling};
+pub use allocations::{AllocatedClass, Allocation, AllocationSampling, LostAllocations};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use collections::{Asked, Collection};
@@ -78,7 +78,7 @@ pub use live::{LiveObject, LiveSampling};
 pub use locks::{
     LockClass, LockLook, Locked, MonitorOwner, MonitorSums, MonitorWait, NOT_KNOWN, OwnerRow,
 };
-pub use lost_allocations::{LostAllocations, LostBytes};
+pub use lost_allocations::LostBytes;
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use plain_text::plain;

@@ -1,22 +1,8 @@
 //! Sampled allocations that a recording lost, by class and thread: where tables are incomplete.
 
-use crate::names::NameId;
+use crate::allocations::LostAllocations;
 use crate::profile::Profile;
-use crate::sample::ThreadId;
 use std::collections::BTreeMap;
-
-/// Lost samples of one class on one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostAllocations {
-    /// The class, as in Java.
-    pub class: NameId,
-    /// The thread that allocated the objects, if it is one, and known.
-    pub thread: Option<ThreadId>,
-    /// Samples.
-    pub samples: u64,
-    /// The bytes that they stood for.
-    pub bytes: u64,
-}
 
 /// Names with the bytes that lost samples stood for, the most first.
 pub type LostBytes = Vec<(String, u64)>;

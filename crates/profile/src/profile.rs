@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::allocations::{Allocation, AllocationSampling};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations};
 use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
-use crate::lost_allocations::LostAllocations;
 use crate::names::Names;
 use crate::requests::{self, Latencies, Request};
 use crate::sample::{CauseId, Context, Look, Sample, Thread, ThreadId, Weight};

@@ -4,7 +4,7 @@
 use dwell_jfr::reader::{self, Recording, SampleKind};
 use dwell_jfr::writer::{
     AllocationSample, ChunkClock, ChunkWriter, Context, Event, FrameRef, LiveObject, MethodInfo,
-    MonitorEnter, Sample, ThreadId, ThreadInfo, WallSample,
+    MonitorEnter, Sample, ThreadInfo, WallSample,
 };
 use dwell_jfr::{FrameKind as JfrKind, ThreadState};
 use dwell_profile::told::GcPause;
@@ -160,20 +160,6 @@ fn allocations_are_summed_by_class_thread_and_endpoint() {
     };
     chunk.event(&sums(1, 1));
     chunk.event(&sums(9, 3));
-    // Of two flushes.
-    for (thread, class, weight_bytes) in [
-        (main, "[B", 40_000),
-        (ThreadId::NONE, "[other classes]", 5000),
-        (main, "[B", 3000),
-    ] {
-        chunk.event(&Event::LostAllocations {
-            ticks: 9,
-            thread,
-            class,
-            samples: 1,
-            weight_bytes,
-        });
-    }
     let profile = Profile::from_recording(read(chunk));
     let rows = profile.allocated_classes();
     let rows: Vec<_> = (rows.iter())
@@ -195,13 +181,6 @@ fn allocations_are_summed_by_class_thread_and_endpoint() {
     let sampling = profile.allocation_sampling().unwrap();
     let told = (sampling.lost, sampling.lost_bytes, sampling.has_grown());
     assert_eq!(told, (2, 48_000, true));
-    let [classes, threads] = profile.lost_bytes();
-    let row = |name: &str, bytes| (name.to_owned(), bytes);
-    assert_eq!(
-        classes,
-        [row("byte[]", 43_000), row("[other classes]", 5000)]
-    );
-    assert_eq!(threads, [row("main", 43_000), row("[other threads]", 5000)]);
     assert_eq!(profile.total().sum, 0, "it is no time");
 }
 

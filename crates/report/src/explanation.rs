@@ -5,10 +5,10 @@ use dwell_profile::{EndpointCheck, SelfCheck, Unread};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use crate::event_lines::event_table;
 use crate::number::{count, duration, percent};
 use crate::page::event_tables::values;
 use crate::plain::{plain, shortened};
-use crate::text::event_table;
 use crate::{self_check, unread};
 
 /// The widest line.

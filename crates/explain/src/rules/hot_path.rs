@@ -135,6 +135,17 @@ struct Spent {
 }
 
 impl Spent {
+    /// Endpoints with a part that is worth naming, the largest first.
+    fn main_endpoints(&self) -> Vec<String> {
+        let all = self.weight.sum.max(1) as f64;
+        let mut endpoints: Vec<(&String, &u64)> = (self.endpoints.iter())
+            .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
+            .collect();
+        endpoints.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+        let names = endpoints.into_iter().map(|(name, _)| name.clone());
+        names.collect()
+    }
+
     /// Whether findings of other rules explain most of it.
     fn is_told(&self, has_reason: impl Fn(NodeId) -> bool) -> bool {
         let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
@@ -257,14 +268,7 @@ fn finding(
     let inside = inside(facts, place, spent).map_or(String::new(), |(inside, ns)| {
         format!("; {} of it inside {inside}", percent(ns as f64 / all))
     });
-    let mut endpoints: Vec<(&String, &u64)> = (spent.endpoints.iter())
-        .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
-        .collect();
-    endpoints.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
-    let endpoints: Vec<String> = endpoints
-        .into_iter()
-        .map(|(name, _)| name.clone())
-        .collect();
+    let endpoints = spent.main_endpoints();
     let whose = match endpoints.is_empty() {
         true => String::new(),
         false => format!(", for {}", some_of(&endpoints)),

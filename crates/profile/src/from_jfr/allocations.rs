@@ -1,10 +1,9 @@
 //! Reads objects that were allocated, and how they were chosen.
 
 use super::contexts::{Contexts, WorkedFor};
-use crate::allocations::{Allocation, AllocationSampling, readable_class};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
-use crate::lost_allocations::LostAllocations;
 use crate::sample::ThreadId;
 use crate::tree::NodeId;
 use dwell_jfr::kinds::told;

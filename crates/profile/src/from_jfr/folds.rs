@@ -42,7 +42,7 @@ struct Function {
     is_first_thread: bool,
 }
 
-/// What folds frames: by place of their methods in the recording.
+/// The rules that fold frames, by place of their methods in the recording.
 pub(super) struct Folds {
     starters: Vec<Option<Function>>,
     /// The library of each function without a name, as a number.
@@ -74,10 +74,10 @@ impl Folds {
         }
     }
 
-    /// The role of the frame at a node, if the thread starts there. That is a nameless function of
-    /// a C library that is the outermost frame, or is called by an outermost frame in a C library,
-    /// or by the function in which the first thread starts. Or it is a nameless function of a C++
-    /// library whose callers, at most two, are all in a C library.
+    /// The role of the frame at a node, if the thread starts there. It is a nameless function of a
+    /// C library: the outermost frame, or called by an outermost frame in a C library, or by the
+    /// function in which the first thread starts. Or it is a nameless function of a C++ library
+    /// whose callers, at most two, are all in a C library.
     pub(super) fn start(&self, stacks: &Stacks, node: StackNode) -> Option<Start<'_>> {
         let mut frames = stacks.outwards(node).map(|(_, frame)| self.starter(frame));
         let function = frames.next()?.filter(|function| function.is_nameless)?;
@@ -100,8 +100,8 @@ impl Folds {
         })
     }
 
-    /// Whether the frame at a node and its caller are nameless functions of one library; `is_whole`:
-    /// the thread starts at the outermost frame. The start of a thread has no continuation.
+    /// Whether the frame at a node and its caller are nameless functions of one library. The start
+    /// of a thread has no continuation. `is_whole`: the thread starts at the outermost frame.
     pub(super) fn continues(&self, stacks: &Stacks, node: StackNode, is_whole: bool) -> bool {
         let mut frames = stacks.outwards(node);
         let (Some((_, frame)), Some((at, caller))) = (frames.next(), frames.next()) else {

@@ -113,10 +113,6 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             if due {
                 flush_at = Instant::now() + FLUSH;
                 keeper.run(setup, &mut census, &mut sampler, progress);
-                // The next chunk gives the reason for the new signal.
-                if housekeeping::keep_signal(setup.engine) {
-                    writer.renew();
-                }
             }
             if order.stop {
                 let ended = setup.end_sampling();
@@ -138,7 +134,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
                     sampler.tell_alive();
                 }
             }
-            if order.renew {
+            if order.renew || keeper.has_new_signal() {
                 writer.renew();
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);

@@ -1,7 +1,7 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account with them.
 
 mod alive;
-mod lost;
+mod objects_lost;
 mod waits;
 
 use super::account;

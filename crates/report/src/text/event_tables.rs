@@ -1,10 +1,7 @@
 //! Events of other recorders that are no time of threads, as tables.
 
-use dwell_profile::{CellUnit, EventTable};
-
-use super::{COLUMNS, ROWS, Report, more, paragraph};
-use crate::number::{bytes, count, duration};
-use crate::plain::shortened;
+use super::{ROWS, Report};
+use crate::event_lines::event_table;
 
 impl Report<'_> {
     /// A table for each kind of which there is something.
@@ -14,39 +11,6 @@ impl Report<'_> {
             self.text.push_str(&event_table(&table, ROWS));
         }
     }
-}
-
-/// A table with its title and its first rows.
-pub(crate) fn event_table(table: &EventTable, most: usize) -> String {
-    let mut text = String::new();
-    let mut raw = |line: &str| {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    };
-    raw(table.title);
-    if !table.note.is_empty() {
-        paragraph(&table.note).iter().for_each(|line| raw(line));
-    }
-    let heads = table.columns.iter();
-    let heads: String = heads.map(|it| format!("{:>12} ", it.head)).collect();
-    raw(&format!("{heads} {}", table.head));
-    for (name, cells) in table.rows.iter().take(most) {
-        let cells = cells.iter().zip(&table.columns).map(|(value, column)| {
-            let text = match column.unit {
-                CellUnit::Count => count(*value),
-                CellUnit::Bytes => bytes(*value),
-                CellUnit::Nanos => duration(*value),
-            };
-            format!("{text:>12} ")
-        });
-        let head = format!("{} ", cells.collect::<String>());
-        let name = shortened(name, COLUMNS.saturating_sub(head.len()));
-        raw(&format!("{head}{name}"));
-    }
-    more(table.rows.len(), most)
-        .iter()
-        .for_each(|line| raw(line));
-    text
 }
 
 #[cfg(test)]

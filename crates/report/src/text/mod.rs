@@ -10,7 +10,6 @@ mod self_check;
 mod stops;
 mod waits;
 
-pub(crate) use event_tables::event_table;
 pub use safepoints::safepoint_line;
 
 use std::fmt::Write as _;
@@ -19,6 +18,7 @@ use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::event_lines::more;
 use crate::number::{bytes, count, date, duration, percent, plural, weight};
 use crate::plain::{padded, shortened};
 
@@ -426,29 +426,6 @@ impl<'p> Report<'p> {
             self.raw(&line);
         }
     }
-}
-
-/// The line for rows that are not shown.
-fn more(rows: usize, shown: usize) -> Option<String> {
-    let left = rows.checked_sub(shown).filter(|left| *left > 0)?;
-    Some(format!("           and {} more", count(left as u64)))
-}
-
-/// Words in lines that fit.
-fn paragraph(text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if line.len() + 1 + word.len() > COLUMNS {
-            lines.push(std::mem::replace(&mut line, " ".to_owned()));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
 }
 
 fn joined(parts: &[&str], separator: &str) -> String {

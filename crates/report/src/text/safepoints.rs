@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dwell_profile::{Lack, Profile, Recorder, Safepoint, WallFilter, Weight, group_of};
 
 use super::{COLUMNS, Report};
+use crate::event_lines::paragraph;
 use crate::number::{a_second, count, duration, percent};
 use crate::plain::{plain, shortened};
 use crate::remedies::{Loop, Why, advice};
@@ -359,7 +360,7 @@ impl Report<'_> {
 
     /// A text of ours on as many lines as it takes.
     pub(super) fn paragraph(&mut self, text: &str) {
-        for line in super::paragraph(text) {
+        for line in paragraph(text) {
             self.raw(&line);
         }
     }
