@@ -88,6 +88,7 @@ final class WallOthers {
     private static void tenth(int count) {
         // A tenth of 10 ms each, or less: no thread should wait for a processor.
         long run = (long) (10_000_000 * Math.min(0.1, TENTHS_BUSY / count));
+        ThreadLocal<Object> own = ThreadLocal.withInitial(Object::new);
         each(count, random -> {
             busy(run);
             long wait = 5_000_000 + random.nextLong(10_000_000);
@@ -99,7 +100,7 @@ final class WallOthers {
                     TimeUnit.NANOSECONDS.sleep(wait);
                     break;
                 default:
-                    Object monitor = new Object();
+                    Object monitor = own.get();
                     synchronized (monitor) {
                         TimeUnit.NANOSECONDS.timedWait(monitor, wait);
                     }

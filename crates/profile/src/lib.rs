@@ -89,6 +89,7 @@ pub use roles::{Role, RoleShare};
 pub use sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId, Weight};
 pub use self_check::{Accounted, Agreement, EndpointCheck, SelfCheck, ThreadLedger, ThreadLife};
 pub use spans::Span;
+pub use stopped_times::CAUSE as STOPPED;
 pub use stops::{Late, Safepoint};
 pub use stretches::{Fact, Stretch, StretchSum, Stretches};
 pub use surroundings::{Compilation, Compilers, Machine, Throttled};

@@ -12,9 +12,11 @@ const CALM_MAX: u32 = 64;
 const LIVELY_MAX: u32 = 8;
 /// Ticks without a change of place after which a thread is calm.
 const LIVELY_TICKS: u16 = 8;
-/// Parts of the budget that the census of calm and of lively threads may take.
-const CALM_PART: f64 = 0.2;
+/// Parts of the budget that the census of calm and of lively threads may take. The lively threads
+/// may also have what samples leave of [`SPARE_PART`].
+const CALM_PART: f64 = 0.15;
 const LIVELY_PART: f64 = 0.5;
+const SPARE_PART: f64 = 0.3;
 /// For a thread that has been calm for so many ticks, about a second, the budget comes first: its
 /// blocks have at least this part of the length that the budget needs.
 const SETTLED_TICKS: u16 = 50;
@@ -89,24 +91,27 @@ impl Pace {
     }
 
     /// Adjusts the lengths to the number of threads of each kind. Sampling may take `share` of a
-    /// processor.
-    pub fn steer(&mut self, lively: usize, calm: usize, interval_ns: u64, share: f64) {
+    /// processor; `fill`: the part of the purse that samples have left.
+    pub fn steer(&mut self, (lively, calm): (usize, usize), tick_ns: u64, share: f64, fill: f64) {
         let blocks = |threads: usize, part: f64| {
-            let may_ns = (part * share * interval_ns as f64).max(1.0);
+            let may_ns = (part * share * tick_ns as f64).max(1.0);
             threads as f64 * self.read_ns / may_ns
         };
-        self.lively = step(self.lively, blocks(lively, LIVELY_PART), LIVELY_MAX);
+        let lively_part = LIVELY_PART + SPARE_PART * fill;
+        self.lively = step(self.lively, blocks(lively, lively_part), LIVELY_MAX);
         self.calm = step(self.calm, blocks(calm, CALM_PART), CALM_MAX);
     }
 }
 
-/// Doubles or halves `ticks` towards `wanted`. Between 40 and 100 % of `ticks` nothing changes, so
-/// that the length does not alternate.
+/// Moves `ticks` towards `wanted`: up at once, but at most to twice as much; down by one tick, and
+/// only if the length below is long enough with some reserve, so that it does not alternate.
 fn step(ticks: u32, wanted: f64, most: u32) -> u32 {
+    const RESERVE: f64 = 0.8;
+    let below = ticks.saturating_sub(1);
     if wanted > f64::from(ticks) {
-        (2 * ticks).min(most)
-    } else if wanted < 0.4 * f64::from(ticks) {
-        (ticks / 2).max(1)
+        (wanted.ceil() as u32).min(2 * ticks).min(most)
+    } else if below > 0 && wanted < RESERVE * f64::from(below) {
+        below
     } else {
         ticks
     }
@@ -122,7 +127,7 @@ mod tests {
         let mut pace = Pace::default();
         for _ in 0..200 {
             pace.spent(1000, 1000 * read_ns);
-            pace.steer(lively, calm, TICK_NS, 0.02);
+            pace.steer((lively, calm), TICK_NS, 0.02, 0.25);
         }
         pace
     }
@@ -133,15 +138,39 @@ mod tests {
         let ticks = |pace: Pace| [pace.ticks(0), pace.ticks(u16::MAX)];
         assert_eq!(ticks(steered(5, 500, 60)), [1, 1]);
         assert_eq!(ticks(steered(5, 2000, 60)), [1, 2]);
-        assert_eq!(ticks(steered(5, 10_000, 60)), [1, 8]);
+        assert_eq!(ticks(steered(5, 10_000, 60)), [1, 10]);
         assert_eq!(ticks(steered(5, 1_000_000, 60)), [1, CALM_MAX]);
-        assert_eq!(ticks(steered(5_000, 0, 100)), [4, 4]);
+        assert_eq!(ticks(steered(5_000, 0, 100)), [3, 3]);
+    }
+
+    #[test]
+    fn lively_threads_have_the_part_that_samples_leave() {
+        // 1000 reads of 1 us in 20 ms are 5 %; all of the purse leaves 1.6 of 2 %.
+        let lively = |fill| {
+            let mut pace = steered(1000, 0, 1000);
+            (0..200).for_each(|_| pace.steer((1000, 0), TICK_NS, 0.02, fill));
+            pace.ticks(0)
+        };
+        assert_eq!([lively(1.0), lively(0.0)], [4, 5]);
+    }
+
+    #[test]
+    fn length_does_not_alternate() {
+        let of = |ticks, wanted| step(ticks, wanted, 8);
+        assert_eq!(
+            [of(3, 2.9), of(3, 1.7), of(3, 1.5), of(1, 0.1)],
+            [3, 3, 2, 1]
+        );
+        assert_eq!(
+            [of(3, 3.1), of(3, 5.5), of(3, 7.0), of(8, 99.0)],
+            [4, 6, 6, 8]
+        );
     }
 
     #[test]
     fn block_is_at_most_the_root_of_the_calm_time() {
         let pace = steered(5, 2000, 1000);
         let ticks = [7, 8, 49, 50, 400, 900, 10_000].map(|calm| pace.ticks(calm));
-        assert_eq!(ticks, [1, 2, 7, 8, 20, 30, 32]);
+        assert_eq!(ticks, [1, 2, 7, 9, 20, 30, 34]);
     }
 }

@@ -155,6 +155,16 @@ impl<W> Places<W> {
         place
     }
 
+    /// The addresses of the fingerprints and of this class, for prefetching.
+    #[must_use]
+    pub fn addresses(&self, class: u8) -> [usize; 2] {
+        let class = self.get(class);
+        [
+            self.words.as_ptr().addr(),
+            class.map_or(0, |class| std::ptr::from_ref(class).addr()),
+        ]
+    }
+
     fn get(&self, class: u8) -> Option<&Class<W>> {
         self.classes.get(usize::from(class))
     }

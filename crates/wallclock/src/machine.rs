@@ -310,11 +310,24 @@ impl<W: Clone> WallClock<W> {
         ids
     }
 
-    /// The address that a read of the thread will access, for prefetching.
+    /// The addresses that a read of the thread will access, for prefetching.
     #[must_use]
-    pub fn address(&self, id: u32) -> usize {
-        let hot = self.hot.get(id as usize);
-        hot.map_or(0, |hot| std::ptr::from_ref(hot).addr())
+    pub fn addresses(&self, id: u32) -> [usize; 2] {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get(id as usize));
+        [
+            hot.map_or(0, |hot| std::ptr::from_ref(hot).addr()),
+            cold.map_or(0, |cold| std::ptr::from_ref(cold).addr()),
+        ]
+    }
+
+    /// The further addresses that a change of its place will access, if these are in the cache.
+    #[must_use]
+    pub fn addresses_of_place(&self, id: u32) -> [usize; 2] {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get(id as usize));
+        match (hot, cold) {
+            (Some(hot), Some(cold)) => cold.places.addresses(hot.class),
+            _ => [0; 2],
+        }
     }
 
     /// Whether a thread that has not run is still in the place of its last read. There must be such
@@ -628,14 +641,22 @@ impl<W: Clone> WallClock<W> {
     pub fn census_done(&mut self, reads: usize, cpu_ns: u64, share: f64) {
         self.pace.spent(reads, cpu_ns);
         let [lively, calm] = self.kinds;
-        self.pace.steer(lively, calm, self.tick.interval_ns, share);
+        let fill = self.purse.fill();
+        self.pace
+            .steer((lively, calm), self.tick.interval_ns, share, fill);
     }
 
     /// Takes the runs that have ended, in order.
     pub fn take_ended(&mut self) -> Vec<Ended<W>> {
-        // The next call is likely to return as many.
-        let next = Vec::with_capacity(self.ended.len());
-        std::mem::replace(&mut self.ended, next)
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Returns the memory of [`Self::take_ended`] for the next runs.
+    pub fn reuse(&mut self, mut taken: Vec<Ended<W>>) {
+        taken.clear();
+        if self.ended.is_empty() {
+            self.ended = taken;
+        }
     }
 
     /// Reports a piece of the open run, which continues.

@@ -19,6 +19,7 @@ const LIGHT: Readonly<Record<string, string>> = {
   'class-init': '#0fa3a3',
   'jit-wait': '#0b6e75',
   'vm-lock': '#b8860b',
+  stopped: '#4a4a52',
   'idle-pool': '#d9dde3',
 };
 const OTHER = '#8f96a1';
@@ -67,6 +68,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'class-init': 'waiting for a class to be initialised',
   'jit-wait': 'waiting for the compiler',
   'vm-lock': 'waiting for a lock of the JVM itself',
+  stopped: 'whole process stopped (signal, debugger, freezer)',
   'idle-pool': 'idle pool thread',
   unknown: 'inside the runtime, reason unknown',
 };

@@ -502,12 +502,13 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     /// Reports the runs that have ended.
     fn report_ended(&mut self, shelf: &Shelf) {
-        let ended = self.clock.take_ended();
-        if ended.is_empty() {
+        let mut taken = self.clock.take_ended();
+        if taken.is_empty() {
+            self.clock.reuse(taken);
             return;
         }
         let mut notes = shelf.lock();
-        for ended in ended {
+        for ended in taken.drain(..) {
             let Some(known) = self.known.get_mut(ended.id as usize) else {
                 continue;
             };
@@ -528,6 +529,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let weight_ns = run.weight_ns;
             notes.add(Note::Run(run), weight_ns);
         }
+        self.clock.reuse(taken);
     }
 }
 

@@ -251,7 +251,9 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     fn fetch_own(&self, id: u32) {
-        dwell_signal::fetch_ahead(self.clock.address(id));
+        for address in self.clock.addresses(id) {
+            dwell_signal::fetch_ahead(address);
+        }
         if let Some(seen) = self.seen.get(id as usize) {
             dwell_signal::fetch_ahead(std::ptr::from_ref(seen).addr());
         }
@@ -260,8 +262,12 @@ impl<R: Runtime> Sampler<'_, R> {
         }
     }
 
-    /// Prefetches the data of the kernel and of the runtime that the record points to.
+    /// Prefetches the data of the kernel and of the runtime that the record points to, and the
+    /// thread's places.
     fn fetch_others(&self, id: u32) {
+        for address in self.clock.addresses_of_place(id) {
+            dwell_signal::fetch_ahead(address);
+        }
         let seen = self.seen.get(id as usize);
         if let Some(record) = seen.and_then(|seen| seen.record) {
             self.setup.engine.fetch_turns(record);

@@ -82,7 +82,9 @@ impl<R: Runtime> Sampler<'_, R> {
         (off, claim): (Off, Option<Claim<R>>),
         shelf: &Shelf,
     ) -> Option<u8> {
-        let has_it = claim.as_ref().and_then(|claim| self.see_owner(claim));
+        let has_it = claim
+            .as_ref()
+            .and_then(|claim| self.see_owner(record, claim));
         let mounted = self.mounted_on(&off, record);
         let renamed = self.renamed(id, record);
         let len = off.walk.map_or(0, |walk| walk.len);
@@ -151,9 +153,14 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// The thread that owns what is waited for; `owner_frames` receive its stack.
-    fn see_owner(&mut self, claim: &Claim<R>) -> Option<Who> {
+    fn see_owner(&mut self, record: &ThreadRecord, claim: &Claim<R>) -> Option<Who> {
         let all = (&self.kernel, &self.threads);
-        who::holder(&self.looks, all, claim, &mut self.owner_frames)
+        let mut owner = who::holder(&self.looks, all, claim, &mut self.owner_frames)?;
+        // An owner that has released the lock by now has a stack of something else.
+        if !self.looks.is_still(record, claim) {
+            owner.len = 0;
+        }
+        Some(owner)
     }
 }
 
