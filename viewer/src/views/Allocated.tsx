@@ -26,8 +26,7 @@ export function Allocated({ store }: { store: Store }) {
         <>
           {size(sum(rows.value.map(({ bytes }) => bytes)))} in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-          {interval(allocated)}.
-          {allocated.lossNote && ` Lost: ${plain(allocated.lossNote)}.`}
+          {interval(allocated)}.{allocated.lossNote && ` Lost: ${plain(allocated.lossNote)}.`}
         </>
       }
       columns={[
