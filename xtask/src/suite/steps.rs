@@ -131,7 +131,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    vec![
+    let applications = all.then(applications);
+    let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
         viewer("viewer: units", Count::Vitest, "test"),
@@ -152,7 +153,15 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             "code that they reach in Mono's module",
             "libmono_profiler_dwell.so",
         ),
-    ]
+    ];
+    applications.into_iter().chain(others).collect()
+}
+
+/// Applications from Maven Central, each with and without dwell.
+fn applications() -> Part {
+    let mut applications = part("applications", Count::One, "examples/apps/run");
+    applications.kind = Kind::Measured;
+    applications
 }
 
 /// The outcome of a part by its output. A command that fails without numbers of failed tests has
