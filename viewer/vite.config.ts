@@ -54,8 +54,8 @@ export default defineConfig({
           name: 'browser',
           include: ['test/browser/**/*.test.ts'],
           globalSetup: ['test/browser/setup.ts'],
-          // A page that hangs is found all the same; a slow machine is none. (A poll gives up after
-          // a second by itself.)
+          // Long enough for a slow machine; a page that hangs still fails. (A poll gives up after a
+          // second.)
           testTimeout: 300_000,
           hookTimeout: 600_000,
           expect: { poll: { timeout: 60_000 } },

@@ -7,7 +7,7 @@ import java.util.concurrent.locks.LockSupport;
  * Threads besides those that are measured, by a word: {@code idle:N} wait for ever; {@code
  * nap:N:MS} wait for MS to 2 MS milliseconds again and again; {@code pool:N} are a pool of which
  * three others work each second; {@code tenth:N} run for a tenth of their time, all together for
- * 0.3 of a processor at most, and wait in three places; {@code virtual:N} are virtual threads of
+ * at most 0.3 of a CPU, and wait in three places; {@code virtual:N} are virtual threads of
  * which 20 work and the others sleep for one to two seconds; {@code brief:N} begin N times a second
  * and end at once; {@code handover} are two threads that hand over some 20,000 times a second.
  */

@@ -46,13 +46,15 @@ try {
 async function chooseWait(tab) {
   const place = await tab.evaluate(() => {
     const controller = window.dwellTimeline;
-    const { looks, owner, duration } = controller.store.profile.wall;
+    const { looks, owner, ownerNode, duration } = controller.store.profile.wall;
     const lengthOf = (i) => duration?.[i] ?? looks.weight[i];
     const laneOf = (i) =>
       controller.lanes.value.findIndex(
         (lane) => lane.kind === 'thread' && lane.thread === looks.thread[i],
       );
-    const told = [...owner.keys()].filter((i) => owner[i] > 0 && laneOf(i) >= 0);
+    // The owner's stack is known.
+    const isTold = (i) => owner[i] > 0 && ownerNode[i] > 0 && laneOf(i) >= 0;
+    const told = [...owner.keys()].filter(isTold);
     const ofRequests = told.filter((i) => looks.endpoint[i] > 0);
     const all = ofRequests.length > 0 ? ofRequests : told;
     const [best] = all.sort((a, b) => lengthOf(b) - lengthOf(a));
@@ -65,7 +67,7 @@ async function chooseWait(tab) {
     const y = box.top + 22 + laneOf(best) * 26 - controller.scroller.scrollTop + 13;
     return { x: controller.placeOf(middle), y };
   });
-  if (!place) throw new Error('the demo has no wait for a lock whose owner is known');
+  if (!place) throw new Error('the demo has no wait for a lock whose owner has a stack');
   await tab.waitForTimeout(300);
   await tab.mouse.click(place.x, place.y);
   await tab.waitForSelector('.chosen');

@@ -4,8 +4,8 @@ import re
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 TIME = r"[\d.,]+ (?:ns|us|ms|s|min|h)"
-HEAD = re.compile(rf"^safepoints ([\d,]+), ({TIME}) .* of it ({TIME}) to reach them, ({TIME})",
-                  re.M)
+HEAD = re.compile(rf"^safepoints ([\d,]+), ({TIME}) in all.*; time to safepoint ({TIME}), "
+                  rf"max ({TIME})", re.M)
 OPERATION = re.compile(rf"^ +([\d,]+) +([\d.,]+)" + rf" +({TIME})" * 6 + r"  (\S.*)$", re.M)
 LATE = re.compile(rf"^ +({TIME}) +([\d.]+) % +([\d,]+) +({TIME})  (\S+(?: \S+)*?)  +(.+?) in (\S.*)$",
                   re.M)

@@ -1,5 +1,5 @@
-//! Any option string for the agent: what is taken is within its bounds and, written out again,
-//! means the same; what is refused is told in one short line.
+//! Any option string for the agent. Accepted options are within their bounds and, written out
+//! again, mean the same. The reason for a refusal is one short line.
 #![no_main]
 
 use dwell_recorder::options::{

@@ -1,5 +1,5 @@
-//! What a process may shape of itself in `/proc`, a passwd file and a JDK's release file: the
-//! readers agree with each other, and nothing of it harms a terminal.
+//! Files of `/proc` with content that a process controls, a passwd file and a JDK's release file:
+//! the readers agree with each other, and their results are harmless on a terminal.
 #![no_main]
 
 use dwell_attach::options::{AttachFlags, main_from_cmdline, main_from_java_command, split_words};

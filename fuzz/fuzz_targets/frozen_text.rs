@@ -1,5 +1,5 @@
-//! Files of frozen walks with lines changed, added and left out: what is understood comes back the
-//! same from its own text, and what is not names a line that is there.
+//! Files of frozen walks with lines changed, added and left out. A walk that can be read comes back
+//! the same from its own text. An error names a line of the file.
 #![no_main]
 
 use dwell_frozen::Frozen;

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 static WALKS: OnceLock<Vec<Frozen>> = OnceLock::new();
 
 const FRAMES_MAX: usize = 512;
-/// A step reads a few dozen words, but the search for a code blob may look at all of the segments
-/// of a heap, and there are at most 2 * frames + 64 steps.
+/// A step reads a few dozen words, but the search for a code blob may check all segments of a heap.
+/// The maximum number of steps is 2 * frames + 64.
 const READS_MAX: u64 = 2_000_000;
 
 /// Which word, what happens to it, a value, and the word that it may be instead.

@@ -48,7 +48,7 @@ fn well_formed() -> (Vec<u8>, Vec<u8>) {
         let here = SECTION_SVMA + at + 8;
         let words = [0x1c, at as u32 + 4, start.wrapping_sub(here) as u32, 64];
         frame.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        // Advances by 4, CFA + 16; the rest is room for longer programs.
+        // Advances by 4, CFA + 16; the other bytes are room for longer programs.
         frame.extend([0, 0x44, 0x0e, 16]);
         frame.extend([0; 12]);
     }

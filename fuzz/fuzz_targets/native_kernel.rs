@@ -1,6 +1,6 @@
-//! Any bytes as `/proc/kallsyms`, in pieces of any length: what is found covers the address,
-//! reading as far as is needed says no less than reading all, and what is kept of it says the same
-//! or nothing. Any bytes as what was kept.
+//! Any bytes as `/proc/kallsyms`, in pieces of any length. A found function covers the address. A
+//! partial read finds as much as a complete one. The cached form gives the same answer or none.
+//! Also any bytes as the cached form.
 #![no_main]
 
 use dwell_native::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Any bytes as `/proc/PID/maps`: what is read makes sense, and modules have code.
+//! Any bytes as `/proc/PID/maps`: the mappings read are consistent, and modules have code.
 #![no_main]
 
 use dwell_native::maps;

@@ -1,5 +1,5 @@
-//! What the reader from outside looks at besides stacks (threads, monitors, objects, classes,
-//! names, safepoints), in memory that is anything: each look ends soon, and its answer is bounded.
+//! Structures that the reader from outside reads in addition to stacks (threads, monitors, objects,
+//! classes, names, safepoints), in any memory: each read ends soon, and its answer is bounded.
 #![no_main]
 
 use dwell_frozen::Frozen;
@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Words that one look may read: lists have a million entries at most, each of a few words.
+/// Words that one query may read: lists have up to a million entries, each of a few words.
 const READS_MAX: u64 = 50_000_000;
 /// Most inputs end the memory after so many: walking round in circles is much of the same.
 const READS_MOST: u64 = 20_000;

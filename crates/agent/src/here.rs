@@ -23,7 +23,7 @@ pub fn here() -> Option<(&'static Agent, &'static ThreadRecord)> {
     {
         return Some((agent, record));
     }
-    // A thread that is not yet or no longer registered has none.
+    // A thread that is not registered, or no longer, lacks a record.
     let record = agent.registry.get(process::own_tid())?;
     let _ = RECORD.try_with(|known| known.set(Some((record, record.generation()))));
     Some((agent, record))

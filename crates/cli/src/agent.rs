@@ -44,8 +44,8 @@ impl Agent {
                 if target.warns_of_agents() {
                     let pid = target.jvm().pid;
                     note!(
-                        "JVM {pid} prints a warning that an agent is loaded (JEP 451); started \
-                         with -XX:+EnableDynamicAgentLoading it does not"
+                        "JVM {pid} warns that an agent is loaded (JEP 451); start it with \
+                         -XX:+EnableDynamicAgentLoading to avoid that"
                     );
                 }
                 Ok(Agent::with(target, library, false))

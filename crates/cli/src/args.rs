@@ -1,5 +1,9 @@
 //! The command line and its help.
 
+mod assistant;
+
+pub use assistant::Mcp;
+
 use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -38,7 +42,7 @@ pub struct Cli {
 pub enum Command {
     /// List the JVMs and Mono programs of this machine, including those in containers
     Ps,
-    /// Record a JVM and make a flame graph
+    /// Record a JVM: write a JFR file and an HTML page, and print findings
     Record(Record),
     /// Start a recording in the background
     Start(Start),
@@ -62,12 +66,16 @@ pub enum Command {
     Explain(Explain),
     /// Compare two recordings and test whether the differences are significant
     Diff(Diff),
+    /// Answer an assistant's questions about recordings, by the Model Context Protocol
+    Mcp(Mcp),
     /// Convert a recording to another format, by an option or by the output's ending
     Convert(Convert),
     /// Install the module for Mono, to record without this command
     InstallMono(InstallMono),
     /// Record a bundled service: a 30-second tour
     Demo(Demo),
+    /// Print a script that completes commands and options in a shell
+    Completions(Completions),
 }
 
 /// Reads a command line.
@@ -135,10 +143,10 @@ pub struct Sampling {
     /// Interval of wall-clock samples, from 1ms to 10s
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = units::wall_interval)]
     pub wall: Duration,
-    /// Threads sampled at each tick [default: as many as --wall-budget allows]
+    /// Maximum threads sampled at each tick [default: as many as --wall-budget allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub wall_threads: Option<u32>,
-    /// Maximum share of one processor for wall-clock sampling
+    /// Maximum share of one CPU for wall-clock sampling
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = units::budget)]
     pub wall_budget: f64,
     /// Restrict wall-clock samples: `context`, threads that handle a request (see docs/context.md)
@@ -425,7 +433,7 @@ pub struct Safepoints {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Keys: 1-7 tables, Enter open, Esc back, Space pause, s sort, / filter, ? all keys, q quit.
-100 % is one processor, or one thread, for the whole window. See docs/top.md.
+100 % is one CPU, or one thread, for the whole window. See docs/top.md.
 
 Examples:
   dwell top 4711                        until q, Ctrl-C or the JVM's end
@@ -520,6 +528,29 @@ pub struct Stacks {
     pub jvm: String,
 }
 
+/// `dwell completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(dwell completions bash)      for this shell
+  dwell completions fish > ~/.config/fish/completions/dwell.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells with completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// For ~/.bashrc, or a file of bash-completion
+    Bash,
+    /// For a file `_dwell` in a folder of `$fpath`
+    Zsh,
+    /// For ~/.config/fish/completions/dwell.fish
+    Fish,
+}
+
 /// `dwell report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -529,7 +560,7 @@ Examples:
   dwell report app.jfr --text --safepoints
                                         safepoints, and the threads that were late")]
 pub struct Report {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Output page [default: the recording's name with .html]
@@ -588,7 +619,7 @@ Examples:
   dwell explain app.jfr --endpoint 'GET /users/*'
   dwell explain app.jfr --json          includes rules without findings or without data")]
 pub struct Explain {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Only requests of matching endpoints (* for anything)
@@ -672,14 +703,16 @@ Examples:
   dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
   dwell convert app.jfr -o app.html
   dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
+  dwell convert app.jfr -o app.json.gz    # for profiler.firefox.com and Perfetto
   dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
-    /// A recording of dwell, the JDK, async-profiler or ddprof
+    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
-    /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .otlp or .otlp.json, or
-    /// any name with one of the next seven options [default with those: standard output]
+    /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .json.gz (Firefox
+    /// Profiler), .speedscope.json, .otlp or .otlp.json, or any name with one of the next nine
+    /// options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Write collapsed stacks, whatever the output's ending
@@ -698,7 +731,15 @@ pub struct Convert {
     /// output's ending
     #[arg(long, group = "format")]
     pub pprof: bool,
-    /// Write the same as OTLP profiles (protobuf), whatever the output's ending
+    /// Write samples by thread and time, and events, for the Firefox Profiler and Perfetto;
+    /// gzipped unless the output is .json
+    #[arg(long, group = "format")]
+    pub firefox: bool,
+    /// Write samples by thread and time for speedscope, whatever the output's ending
+    #[arg(long, group = "format")]
+    pub speedscope: bool,
+    /// Write all kinds of time, allocations and locks as OTLP profiles (protobuf), whatever the
+    /// output's ending
     #[arg(long, group = "format")]
     pub otlp: bool,
     /// Write the same as OTLP profiles in JSON, whatever the output's ending

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub enum Format {
     /// Collapsed stacks.
     Collapsed,
+    /// A profile for the Firefox Profiler and Perfetto.
+    Firefox,
     /// The page.
     Html,
     /// A recording for other tools.
@@ -21,6 +23,8 @@ pub enum Format {
     OtlpJson,
     /// A profile for pprof.
     Pprof,
+    /// A profile for speedscope.
+    Speedscope,
     /// The summary.
     Text,
 }
@@ -28,15 +32,17 @@ pub enum Format {
 /// The format of a file's ending.
 pub fn format_of(output: &Path) -> Option<Format> {
     // For an ending with two parts, the first one.
-    let inner = Path::new(output.file_stem()?)
-        .extension()
-        .unwrap_or_default();
+    let stem = Path::new(output.file_stem()?);
+    let inner = stem.extension().unwrap_or_default();
     match output.extension()?.to_str()? {
         "collapsed" | "folded" => Some(Format::Collapsed),
         "html" | "htm" => Some(Format::Html),
         "jfr" => Some(Format::Jfr),
         "otlp" => Some(Format::Otlp),
-        "gz" => (inner == "pb").then_some(Format::Pprof),
+        "gz" if inner == "pb" => Some(Format::Pprof),
+        // Other formats in JSON are not packed.
+        "gz" => (inner == "json" && format_of(stem).is_none()).then_some(Format::Firefox),
+        "json" if inner == "speedscope" => Some(Format::Speedscope),
         "json" => (inner == "otlp").then_some(Format::OtlpJson),
         "txt" => Some(Format::Text),
         _ => None,
@@ -193,8 +199,19 @@ mod tests {
         assert_eq!(format("a.b.pb.gz"), Some(Format::Pprof));
         assert_eq!(format("a.otlp"), Some(Format::Otlp));
         assert_eq!(format("a.otlp.json"), Some(Format::OtlpJson));
+        assert_eq!(format("a.b.json.gz"), Some(Format::Firefox));
+        assert_eq!(format("a.speedscope.json"), Some(Format::Speedscope));
         for other in [
-            "a.jfr.gz", "a.gz", ".pb.gz", "a.json", "a", ".html", "", "a.pprof",
+            "a.jfr.gz",
+            "a.gz",
+            ".pb.gz",
+            "a.json",
+            "a.otlp.json.gz",
+            ".json.gz",
+            "a",
+            ".html",
+            "",
+            "a.pprof",
         ] {
             assert_eq!(format(other), None, "{other}");
         }

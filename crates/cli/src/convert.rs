@@ -16,12 +16,13 @@ use std::path::Path;
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
     let secrets = args.redaction.secrets();
+    let making = recording::making(&args.input);
     if args.safepoints {
-        let profile = recording::load_with(&args.input, &secrets)?;
+        let load = || recording::load_with(&args.input, &secrets);
+        let profile = long_work::with_progress(&making, load)?;
         recording::warn_of_unread(&profile, &args.input);
         return crate::print(&dwell_report::safepoints_text(&profile));
     }
-    let making = recording::making(&args.input);
     if args.text {
         let options = TextOptions { idle: args.idle };
         let text = long_work::with_progress(&making, || -> Result<String> {
@@ -149,6 +150,8 @@ fn format(args: &Convert) -> Result<Format> {
         (args.html, Format::Html),
         (args.jfr, Format::Jfr),
         (args.pprof, Format::Pprof),
+        (args.firefox, Format::Firefox),
+        (args.speedscope, Format::Speedscope),
         (args.otlp, Format::Otlp),
         (args.otlp_json, Format::OtlpJson),
     ];
@@ -162,9 +165,9 @@ fn format(args: &Convert) -> Result<Format> {
         None => {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
-                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .otlp or \
-                 .otlp.json, or say --collapsed, --text, --html, --jfr, --pprof, --otlp or \
-                 --otlp-json"
+                "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .json.gz, \
+                 .speedscope.json, .otlp or .otlp.json, or say --collapsed, --text, --html, --jfr, \
+                 --pprof, --firefox, --speedscope, --otlp or --otlp-json"
             );
             Err(Usage(text).into())
         }
@@ -226,6 +229,19 @@ fn write(
                 _ => Encoding::Protobuf,
             };
             if dwell_export::otlp(profile, &program(args, profile), encoding, out)? == 0 {
+                return Ok(Written::Nothing);
+            }
+        }
+        Format::Firefox => {
+            let output = args.output.as_deref().and_then(Path::extension);
+            let is_packed = output.is_none_or(|ending| ending != "json");
+            let program = program(args, profile);
+            if dwell_export::firefox(profile, &program, is_packed, out)? == 0 {
+                return Ok(Written::Nothing);
+            }
+        }
+        Format::Speedscope => {
+            if dwell_export::speedscope(profile, &program(args, profile), out)? == 0 {
                 return Ok(Written::Nothing);
             }
         }

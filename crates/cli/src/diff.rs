@@ -2,7 +2,7 @@
 
 use crate::args::{Diff, Event, PerWhat};
 use crate::writing::{self, Named};
-use crate::{Usage, convert, recording};
+use crate::{Usage, convert, long_work, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
 use dwell_profile::{Lack, Objects, Profile, WallFilter};
@@ -36,8 +36,10 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per, output: &Path) -> Resul
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
     };
-    writing::write(output, named, &[&args.a, &args.b], |out| {
-        dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
+    long_work::with_progress(&comparing(args), || {
+        writing::write(output, named, &[&args.a, &args.b], |out| {
+            dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
+        })
     })
 }
 
@@ -97,11 +99,7 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
         let text = "--fail-on: leave -e out; allocations have the limit alloc>5%";
         return Err(Usage(text.to_owned()).into());
     }
-    let secrets = args.redaction.secrets();
-    let (a, b) = (
-        recording::load_with(&args.a, &secrets)?,
-        recording::load_with(&args.b, &secrets)?,
-    );
+    let (a, b) = both(args)?;
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
     recording::warn_of_unread(&a, &args.a);
     recording::warn_of_unread(&b, &args.b);
@@ -113,6 +111,21 @@ fn objects(args: &Diff, of: Objects) -> Result<()> {
     let mut out = Vec::new();
     grown.collapsed(&mut out)?;
     crate::print(&String::from_utf8_lossy(&out))
+}
+
+/// The present step, for people.
+fn comparing(args: &Diff) -> String {
+    let [a, b] = [&args.a, &args.b].map(|path| recording::shown(path));
+    format!("dwell: comparing {a} with {b}")
+}
+
+/// Reads both recordings.
+fn both(args: &Diff) -> Result<(Profile, Profile)> {
+    let secrets = args.redaction.secrets();
+    long_work::with_progress(&comparing(args), || {
+        let a = recording::load_with(&args.a, &secrets)?;
+        Ok((a, recording::load_with(&args.b, &secrets)?))
+    })
 }
 
 /// Compares two recordings.
@@ -132,18 +145,15 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
         Some(Event::All) => return Err(convert::all_is_recorded()),
         Some(Event::Cpu | Event::Wall) | None => {}
     }
-    let secrets = args.redaction.secrets();
-    let (a, b) = (
-        recording::load_with(&args.a, &secrets)?,
-        recording::load_with(&args.b, &secrets)?,
-    );
+    let (a, b) = both(args)?;
     let per = match args.per {
         PerWhat::Second => Per::Second,
         PerWhat::Request => Per::Request,
         PerWhat::Sample => Per::Sample,
     };
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
-    let mut compared = dwell_report::compared(&a, &b, per)
+    let compare = || dwell_report::compared(&a, &b, per);
+    let mut compared = long_work::with_progress(&comparing(args), compare)
         .map_err(|why| anyhow!("{} and {}: {why}", names[0], names[1]))?;
     compared
         .check(&args.fail_on)

@@ -20,6 +20,7 @@ mod agent;
 mod args;
 mod change;
 mod checked;
+mod completions;
 mod control;
 mod convert;
 mod demo;
@@ -34,6 +35,7 @@ mod hint;
 mod java;
 mod lease;
 mod long_work;
+mod mcp;
 mod mono;
 mod ps;
 mod record;
@@ -104,9 +106,11 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::View(args) => view::run(args)?,
         Command::Diff(args) => return diff::run(args),
         Command::Explain(args) => explain::run(args)?,
+        Command::Mcp(args) => mcp::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
         Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
+        Command::Completions(args) => print(&completions::script(args.shell))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -74,6 +74,9 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
             _ => bail!("{shown} is packed with {kind}; unpack it first: {remedy} {shown}"),
         };
     }
+    if let Some(profile) = imported(input, &first, path)? {
+        return Ok(profile);
+    }
     match parse_from(input, &options()) {
         Ok(recording) => Ok(Profile::from_recording(recording)),
         Err(error) if is_cut(&error) => bail!(
@@ -86,11 +89,28 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     }
 }
 
-/// First bytes of gzip files, and of Git's pointers to large files.
+/// First bytes of gzip files, of JFR, and of Git's pointers to large files.
 const GZIP: &[u8] = &[0x1f, 0x8b];
+const JFR: &[u8] = b"FLR\0";
 const LFS: &[u8] = b"version https://git-lfs";
 /// Limit for unpacking into memory.
 const UNZIPPED_MAX: u64 = 8 << 30;
+
+/// The profile of another tool in a format other than JFR, if it is one.
+fn imported(input: &mut (impl Read + Seek), first: &[u8], path: &Path) -> Result<Option<Profile>> {
+    if first.starts_with(JFR) {
+        return Ok(None);
+    }
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    input.seek(SeekFrom::Start(0))?;
+    input.take(UNZIPPED_MAX).read_to_end(&mut bytes)?;
+    let profile = dwell_export::imported(&bytes).with_context(|| format!("{shown}"))?;
+    for warning in profile.iter().flat_map(|it| it.warnings()) {
+        note!("dwell: note: {}: {warning}", self::shown(path));
+    }
+    Ok(profile)
+}
 
 /// The unpacked bytes of a gzip file.
 fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {

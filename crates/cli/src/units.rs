@@ -86,7 +86,7 @@ pub fn budget(text: &str) -> Result<f64, String> {
         .and_then(|number| number.parse().ok());
     match number {
         Some(percent) if (0.01..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("a part of one processor with its %, from 0.01% to 100%".to_owned()),
+        _ => Err("a share of one CPU in percent, from 0.01% to 100%".to_owned()),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::share::Share;
 const SECOND_NS: f64 = 1e9;
 
 impl Facts<'_> {
-    /// Wall time that threads lost. Waits of other threads cost requests at most the requests'
-    /// whole time.
+    /// Wall time that threads lost. The maximum is the whole time of requests, because other
+    /// threads' waits cost no more than that.
     pub(crate) fn lost_waiting(&self, waited_ns: u64) -> f64 {
         let ns = match self.all_busy().sum {
             0 => waited_ns,

@@ -134,7 +134,7 @@ impl Nodes {
 pub(crate) struct Stacks<'p> {
     profile: &'p Profile,
     is_app: Vec<bool>,
-    /// From each method without a name to the first such method of its library. Each has only an
+    /// Maps each method without a name to the first such method of its library. Each has only an
     /// address, so all of one library count as one method.
     nameless: HashMap<MethodId, MethodId>,
     /// The program's methods but those of frameworks.
@@ -253,6 +253,16 @@ impl<'p> Stacks<'p> {
                 is_over = *is_java && self.is_app(*method);
                 goes_on
             })
+    }
+
+    /// The methods on the top of the stack, innermost first.
+    pub(crate) fn top_methods(&self, node: NodeId) -> Box<[MethodId]> {
+        self.top(node).collect()
+    }
+
+    /// Whether the tops of two stacks have the same methods.
+    pub(crate) fn has_same_top(&self, one: NodeId, other: NodeId) -> bool {
+        one == other || (self.place(one) == self.place(other) && self.top(one).eq(self.top(other)))
     }
 
     /// Which of these bits the methods on the top of the stack have, all together.
@@ -381,14 +391,19 @@ impl<'p> Stacks<'p> {
         self.called(node).is_some_and(|called| set.has(called))
     }
 
-    /// The Java method that the program's innermost one calls.
+    /// The Java method that the program's innermost one calls; it may be a native one.
     pub(crate) fn called(&self, node: NodeId) -> Option<MethodId> {
+        let names = self.profile.names();
         let mut called = None;
-        for (method, _) in self.methods(node).filter(|(_, is_java)| *is_java) {
-            if self.is_app(method) {
+        for (method, is_java) in self.methods(node) {
+            if is_java && self.is_app(method) {
                 return called;
             }
-            called = Some(method);
+            let class = self.profile.methods().get(method as usize);
+            let class = class.map_or("", |method| names.text(method.class));
+            if is_java || is_of_platform(class) {
+                called = Some(method);
+            }
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Evidence, Measure, View};
-use crate::numbers::{plural, some_of};
+use crate::numbers::{percent, plural, some_of};
 use crate::share::Share;
 use dwell_profile::{NodeId, Weight};
 use std::collections::BTreeMap;
@@ -192,6 +192,15 @@ impl Wait {
 }
 
 impl Whose {
+    /// "A waits 20 % of its time", or "A, B wait 20 % of their time".
+    pub(crate) fn spends(&self, verb: &str, share: f64) -> String {
+        let (name, share) = (&self.name, percent(share));
+        match self.only {
+            Some(_) => format!("{name} {verb}s {share} of its time"),
+            None => format!("{name} {verb} {share} of their time"),
+        }
+    }
+
     /// Whether they take enough of all time for a finding.
     pub(crate) fn matters(&self, facts: &Facts<'_>) -> bool {
         self.busy.share(&facts.all_busy()) >= LEAST_OF_ALL
@@ -209,5 +218,27 @@ impl Whose {
         let latencies = facts.profile.latencies();
         let requests = latencies.get(&Some(subject.name.as_str()))?.requests;
         (subject.kind == Kind::Endpoint && requests > 0).then(|| ns as f64 / requests as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_names_have_a_verb_in_the_plural() {
+        let mut whose = Whose {
+            name: "GET /a".to_owned(),
+            kind: Kind::Endpoint,
+            only: Some(0),
+            busy: Weight::default(),
+        };
+        assert_eq!(whose.spends("wait", 0.2), "GET /a waits 20 % of its time");
+        whose.name = "GET /a, GET /b".to_owned();
+        whose.only = None;
+        assert_eq!(
+            whose.spends("wait", 0.2),
+            "GET /a, GET /b wait 20 % of their time"
+        );
     }
 }

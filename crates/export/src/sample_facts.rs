@@ -1,7 +1,7 @@
 //! The facts of a sample that formats have besides its stack: thread, request, and cause of
 //! waiting.
 
-use dwell_profile::{Frame, FrameKind, Profile};
+use dwell_profile::{Frame, FrameKind, MethodId, Profile};
 
 use crate::typed_values::Key;
 
@@ -49,6 +49,19 @@ impl<'p> Facts<'p> {
             facts.labels = labels.filter(|(name, _)| !name.is_empty()).collect();
         }
         facts
+    }
+}
+
+/// The name of a function without one.
+pub const UNNAMED: &str = "[unnamed]";
+
+/// The name of a method.
+pub fn function_name(profile: &Profile, method: MethodId) -> String {
+    let name = profile.method_name(method);
+    if name.is_empty() {
+        UNNAMED.to_owned()
+    } else {
+        name
     }
 }
 

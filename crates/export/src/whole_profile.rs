@@ -2,8 +2,9 @@
 
 use dwell_profile::{
     Allocation, Builder, Context, FrameKind, LiveObject, LiveSampling, Look, MonitorWait, Profile,
-    Sample, text_art,
+    RUNNING, Sample, text_art,
 };
+use std::collections::BTreeMap;
 
 /// A profile of one sample, whose names have control characters.
 pub fn hostile() -> Profile {
@@ -12,15 +13,7 @@ pub fn hostile() -> Profile {
     let method = builder.method("a\u{202e}b", "c\0d", "()V\r");
     let frame = builder.frame(method, 0, FrameKind::C2);
     let node = builder.stack([frame]);
-    builder.sample(Sample {
-        time_ns: 5,
-        thread,
-        node,
-        weight: 1,
-        count: 1,
-        failure: None,
-        context: None,
-    });
+    builder.sample(sample(5, thread, node, 1));
     builder.finish()
 }
 
@@ -106,15 +99,7 @@ pub fn drawn(samples: &[(u32, u32, u64)]) -> Profile {
     for (place, &(depth, thread, weight)) in samples.iter().enumerate() {
         let time_ns = place as u64;
         let node = builder.stack(frames.iter().copied().take(depth as usize));
-        builder.sample(Sample {
-            time_ns,
-            thread,
-            node,
-            weight,
-            count: 1,
-            failure: None,
-            context: None,
-        });
+        builder.sample(sample(time_ns, thread, node, weight));
         builder.look(Look {
             time_ns,
             thread,
@@ -122,6 +107,69 @@ pub fn drawn(samples: &[(u32, u32, u64)]) -> Profile {
             cause,
             weight_ns: weight / 2,
             count: 1,
+            ..Look::default()
+        });
+    }
+    builder.finish()
+}
+
+/// Sums of weights by place of the thread in a file and by cause.
+pub type Sums = BTreeMap<(usize, String), u64>;
+
+/// The sums of a profile whose threads all have samples.
+pub fn sums(profile: &Profile) -> Sums {
+    let mut sums = Sums::new();
+    let mut add = |thread: u32, cause: &str, weight: u64| {
+        let key = (thread as usize + 1, cause.to_owned());
+        *sums.entry(key).or_default() += weight;
+    };
+    for it in profile.samples() {
+        add(it.thread, RUNNING, it.weight);
+    }
+    for it in profile.looks() {
+        add(it.thread, profile.names().text(it.cause), it.weight_ns);
+    }
+    sums
+}
+
+pub fn sample(time_ns: u64, thread: u32, node: u32, weight: u64) -> Sample {
+    Sample {
+        time_ns,
+        thread,
+        node,
+        weight,
+        count: 1,
+        failure: None,
+        context: None,
+    }
+}
+
+const CAUSES: [&str; 6] = ["monitor", "park", "socket", "idle-pool", "odd", "running"];
+
+/// A profile with these waits, each with its thread, cause, time, duration, weight and depth. Each
+/// of three threads ran as well.
+pub fn waits(all: &[(u32, usize, u64, u64, u64, u32)]) -> Profile {
+    let mut builder = Builder::default();
+    let method = builder.method("a.A$B", "x", "()V");
+    let frames: Vec<_> = (1..5)
+        .map(|line| builder.frame(method, line, FrameKind::C1))
+        .collect();
+    for thread in 0..3 {
+        builder.thread("worker", thread + 5, thread, false);
+        let node = builder.stack(frames.iter().copied().take(2));
+        builder.sample(sample(1 << 40, thread as u32, node, 7));
+    }
+    for &(thread, cause, time_ns, duration_ns, weight_ns, depth) in all {
+        let node = builder.stack(frames.iter().copied().take(depth as usize));
+        let cause = builder.cause(CAUSES[cause]);
+        builder.look(Look {
+            time_ns,
+            duration_ns,
+            thread,
+            node,
+            cause,
+            weight_ns,
+            count: 3,
             ..Look::default()
         });
     }

@@ -66,7 +66,7 @@ const FUNCTIONS: &[(&str, Cause)] = &[
     ("13PlatformMutex4lock", Cause::VmLock),
     // JDK 8 to 13.
     ("7Monitor5ILock", Cause::VmLock),
-    // Who starts a thread waits until that is there.
+    // A thread that starts another one waits until that exists.
     ("2os13create_thread", Cause::VmLock),
 ];
 

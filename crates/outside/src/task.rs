@@ -56,7 +56,7 @@ impl Tasks {
     }
 
     fn read(&self, tid: i32, file: &str) -> Option<String> {
-        // The files are short, and one read returns all of it.
+        // The files are short: one read returns a whole file.
         let mut bytes = [0; 4096];
         let mut file = fs::File::open(format!("/proc/{}/task/{tid}/{file}", self.pid)).ok()?;
         let len = file.read(&mut bytes).ok()?;

@@ -102,13 +102,15 @@ impl Profile {
     /// The rows of a table over the samples that `keep` accepts, the heaviest own weight first,
     /// then the heaviest total, then by name. Groups without a sample are left out.
     pub fn top(&self, by: GroupBy, keep: impl Fn(&Sample) -> bool) -> Vec<Row> {
-        let grouped = self.group(by);
-        let own_by_node = self.node_weights(keep);
-        let (own, total) = self.sums(&grouped, &own_by_node);
+        self.rows_of(&self.group(by), &self.node_weights(keep))
+    }
+
+    /// The same of any weights, by the node that a stack ends in.
+    pub fn rows_of(&self, grouped: &Grouped, own_by_node: &[Weight]) -> Vec<Row> {
+        let (own, total) = self.sums(grouped, own_by_node);
+        let names = grouped.names.iter().cloned();
         let row = |(name, (own, total))| Row { name, own, total };
-        let mut rows: Vec<Row> = grouped
-            .names
-            .into_iter()
+        let mut rows: Vec<Row> = names
             .zip(own.into_iter().zip(total))
             .map(row)
             .filter(|row| row.total.samples > 0)

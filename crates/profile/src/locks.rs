@@ -146,7 +146,7 @@ impl MonitorSums {
 }
 
 /// Replaces the place of an unknown owner.
-pub const NOT_KNOWN: &str = "[not known]";
+pub const NOT_KNOWN: &str = "[unknown]";
 
 /// Some time that a thread waited for a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]

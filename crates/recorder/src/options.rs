@@ -394,7 +394,7 @@ fn wall_budget(value: &str) -> Result<u32, OptionError> {
             Ok((percent * 10_000.0).round() as u32)
         }
         _ => refuse(format!(
-            "wall-budget={}: part of one processor, from 0.01% to 100%",
+            "wall-budget={}: a share of one CPU, from 0.01% to 100%",
             shown(value)
         )),
     }

@@ -120,7 +120,7 @@ impl<R: Runtime> Recorder<R> {
         if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             let path = session.path().display();
             return Err(match session.is_ending() {
-                true => format!("the rest of {path} is still being written; try again later"),
+                true => format!("the end of {path} is still being written; try again later"),
                 false => format!("already recording to {path}; use 'dwell stop' first"),
             });
         }
@@ -320,7 +320,7 @@ impl<R: Runtime> Recorder<R> {
     /// The process ends: writes the recording.
     pub fn finish(&self) {
         let session = self.session().take();
-        // Once is enough to wait for one that cannot write the rest.
+        // One wait is enough for a session that cannot write its remaining data.
         if let Some(mut session) = session.filter(|session| !session.is_ending()) {
             session.stop();
         }

@@ -30,7 +30,7 @@ pub struct Session<R: Runtime> {
     drainer: Option<JoinHandle<()>>,
     path: PathBuf,
     began_ns: u64,
-    /// It was to end, and its drainer still writes the rest.
+    /// It was to end, and its drainer still writes the remaining data.
     is_ending: bool,
 }
 
@@ -219,7 +219,7 @@ impl<R: Runtime> Session<R> {
         self.orders.give(order, stop_timeout())
     }
 
-    /// Whether it was to end, and its drainer still writes the rest.
+    /// Whether it was to end, and its drainer still writes the remaining data.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.is_ending

@@ -70,6 +70,9 @@ fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
     changes
 }
 
+/// For files of other tools, which may lack it.
+const NO_LENGTH: &str = "one of them does not say how long it is; compare shares: --per sample";
+
 /// Compares two recordings; an error says in words why that makes no sense.
 ///
 /// # Errors
@@ -87,6 +90,7 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
             Per::Request => "no requests were counted in both (see docs/context.md); \
                              --per second compares all the same"
                 .into(),
+            Per::Second if a.info().duration_ns.min(b.info().duration_ns) == 0 => NO_LENGTH.into(),
             Per::Second | Per::Sample => "one of them has no data to compare with".into(),
         });
     };

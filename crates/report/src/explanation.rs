@@ -18,6 +18,8 @@ const EVENT_ROWS: usize = 5;
 /// Width of the numbers of findings, and of the labels of their parts.
 const NUMBER: usize = 3;
 const LABEL: usize = 12;
+/// Ending of the names of shares of CPU time.
+const CPU_TIME: &str = "CPU time";
 /// Methods of a stack in one line.
 const STACK: usize = 5;
 /// Endpoints whose wall time is compared with their latencies, and the width of their names.
@@ -31,7 +33,7 @@ pub fn explanation_text(explanation: &Explanation) -> String {
     if explanation.findings.is_empty() {
         text.push_str("no finding: no rule detects a problem in this recording\n");
     } else if let Some((ns, of)) = explanation.lost_of {
-        let of = format!("Time lost, of {} of {of}:", duration(ns));
+        let of = format!("Time lost, out of {} ({of}):", duration(ns));
         wrapped(&mut text, "", 0, &of);
         text.push('\n');
     }
@@ -41,7 +43,7 @@ pub fn explanation_text(explanation: &Explanation) -> String {
         }
         let number = format!("{:<NUMBER$}", format!("{}.", place + 1));
         wrapped(&mut text, &number, NUMBER, &headline(finding));
-        part(&mut text, "cost", &share(&finding.share));
+        part(&mut text, "cost", &cost(finding));
         for evidence in &finding.evidence {
             part(&mut text, "evidence", &shown_by(evidence));
             stack(&mut text, &evidence.stack);
@@ -158,7 +160,7 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
         let focus = view.and_then(|view| view.focus.as_ref()).map(Focus::parts);
         crate::page::Finding {
             what: finding.what.clone(),
-            share: share(&finding.share),
+            share: cost(finding),
             evidence: first.map_or_else(String::new, |evidence| evidence.text.clone()),
             remedy: finding.remedy.clone(),
             sure: finding.sure.label().to_owned(),
@@ -177,7 +179,14 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
     found.collect()
 }
 
-fn share(share: &Share) -> String {
+/// The share. For CPU time also the time that all CPUs need for it, by which findings are ordered.
+fn cost(finding: &Finding) -> String {
+    let lost_ns = finding.lost_ns().unwrap_or(0);
+    let is_less = lost_ns < finding.share.ns && finding.share.of.ends_with(CPU_TIME);
+    share(&finding.share, is_less.then_some(lost_ns))
+}
+
+fn share(share: &Share, on_all_ns: Option<u64>) -> String {
     let all = format!("{} of {}", percent(share.value), share.of);
     if share.samples == 0 {
         return format!("{all}, counted");
@@ -187,6 +196,10 @@ fn share(share: &Share) -> String {
         0 => String::new(),
         ns => format!("{}, ", duration(ns)),
     };
+    let time = time
+        + &on_all_ns.map_or(String::new(), |ns| {
+            format!("{} on all CPUs, ", duration(ns))
+        });
     format!(
         "{all} (95 %: {} to {}), {time}{} samples",
         percent(share.low),
@@ -384,7 +397,7 @@ mod tests {
     fn every_part_is_printed_within_the_width() {
         let text = explanation_text(&explanation("GET /a"));
         for line in [
-            "Time lost, of 20.0 s of the wall time of requests:",
+            "Time lost, out of 20.0 s (the wall time of requests):",
             "   cost        40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
              samples",
             "   evidence    seen in 40 looks [wall, cause monitor, endpoint GET /a]",
@@ -485,13 +498,30 @@ mod tests {
             ns: 0,
             samples: 40,
         };
-        let told = share(&some);
+        let told = share(&some, None);
         assert_eq!(
             told,
             "50.0 % of the samples (95 %: 40.0 % to 60.0 %), 40 samples"
         );
         some.samples = 0;
-        assert_eq!(share(&some), "50.0 % of the samples, counted");
+        assert_eq!(share(&some, None), "50.0 % of the samples, counted");
+    }
+
+    #[test]
+    fn share_of_cpu_time_has_the_time_on_all_cpus() {
+        let some = Share {
+            of: "the CPU time".to_owned(),
+            value: 0.5,
+            low: 0.4,
+            high: 0.6,
+            ns: 1_400_000_000,
+            samples: 40,
+        };
+        assert_eq!(
+            share(&some, Some(700_000_000)),
+            "50.0 % of the CPU time (95 %: 40.0 % to 60.0 %), 1.40 s, 700 ms on all CPUs, \
+             40 samples"
+        );
     }
 
     #[test]

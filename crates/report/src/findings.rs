@@ -43,7 +43,7 @@ pub fn findings(profile: &Profile) -> String {
     let forking = rows
         .iter()
         .map(|row| (share(&row.total), row.name.as_str()));
-    let title = "top frames by total CPU (where stacks fork)";
+    let title = "top frames by total CPU (where stacks branch)";
     table(&mut text, title, forking);
     classes(&mut text, profile);
     alive(&mut text, profile);
@@ -168,7 +168,7 @@ fn tail(text: &mut String, profile: &Profile, total: &Weight, share: &dyn Fn(&We
     if let Some(cost) = profile.self_cost() {
         let _ = writeln!(
             text,
-            "dwell itself: {:.2} % of one core, handler {} median and {} p99, {}",
+            "dwell itself: {:.2} % of one CPU, handler {} median and {} p99, {}",
             profile.self_cost_share().unwrap_or(0.0) * 100.0,
             duration(cost.handler_p50_ns),
             duration(cost.handler_p99_ns),
@@ -199,7 +199,7 @@ mod tests {
             "   90.0 %  a.A.x",
             "failed stacks 30.0 % (no_table)",
             "lost samples 3 of 6",
-            "dwell itself: 1.00 % of one core, handler 1.30 us median and 0 ns p99, 19.1 MiB",
+            "dwell itself: 1.00 % of one CPU, handler 1.30 us median and 0 ns p99, 19.1 MiB",
             "note: the last chunk is torn",
         ] {
             assert!(

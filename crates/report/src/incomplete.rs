@@ -9,7 +9,8 @@ use crate::plain::plain;
 const PLACES: usize = 3;
 
 /// A sentence; empty if no sample was lost.
-pub(crate) fn incomplete(profile: &Profile) -> String {
+#[must_use]
+pub fn incomplete(profile: &Profile) -> String {
     // Where dwell names a loss without weight, nothing is lost: another sample has the weight.
     let is_ours = profile.info().recorder() == Recorder::Dwell;
     let is_lost = |loss: &&Loss| loss.weight_ns > 0 || !is_ours;
@@ -19,7 +20,7 @@ pub(crate) fn incomplete(profile: &Profile) -> String {
     match lost {
         0 => String::new(),
         _ => format!(
-            "{} of {} samples were lost ({}): shares are of the rest, and incomplete by place",
+            "{} of {} samples were lost ({}): shares are of the others, and incomplete by place",
             count(lost),
             count(all),
             percent(lost as f64 / all as f64)
@@ -34,7 +35,7 @@ pub(crate) fn incomplete_allocations(profile: &Profile) -> String {
         return String::new();
     }
     let mut told = format!(
-        "{} (buffer full) of {}, {} of the allocated bytes: shares are of the rest, and incomplete \
+        "{} (buffer full) of {}, {} of the allocated bytes: shares are of the others, and incomplete \
          by class and method",
         plural(sampling.lost, "sample"),
         size(sampling.lost_bytes),
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(
             incomplete_allocations(&builder.finish()),
             "4 samples (buffer full) of 34.0 MiB, 100.0 % of the allocated bytes: shares are of \
-             the rest, and incomplete by class and method; by class: app.C0[] 10.0 MiB, app.C1[] \
+             the others, and incomplete by class and method; by class: app.C0[] 10.0 MiB, app.C1[] \
              9216 KiB, app.C2[] 8192 KiB, ...; by thread: loader-1 34.0 MiB"
         );
     }

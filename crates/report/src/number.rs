@@ -3,7 +3,8 @@
 use dwell_profile::Unit;
 
 /// A duration with three digits that matter: `1.23 s`, `45.6 ms`, `789 ns`.
-pub(crate) fn duration(ns: u64) -> String {
+#[must_use]
+pub fn duration(ns: u64) -> String {
     const MINUTE: u64 = 60_000_000_000;
     if ns >= 100 * MINUTE {
         return format!("{:.1} h", ns as f64 / (60 * MINUTE) as f64);
@@ -46,7 +47,8 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
 }
 
 /// A count with separators: `1,234,567`.
-pub(crate) fn count(number: u64) -> String {
+#[must_use]
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -60,7 +62,8 @@ pub(crate) fn count(number: u64) -> String {
 
 /// A share as a percentage. Of next to nothing no share means anything: then it says no more than
 /// that it is large.
-pub(crate) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     const MOST: f64 = 10_000.0;
     match share * 100.0 {
         percent if percent.is_nan() || percent > MOST => format!("over {MOST} %"),
@@ -87,7 +90,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// A size that may be very large.
-pub(crate) fn size(bytes: u64) -> String {
+#[must_use]
+pub fn size(bytes: u64) -> String {
     match bytes {
         0..10_737_418_240 => self::bytes(bytes),
         _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
@@ -95,6 +99,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// `2026-11-21 09:15:00 UTC`.
+#[must_use]
 pub fn date(epoch_ns: u64) -> String {
     let [year, month, day, hour, minute, second] = utc(epoch_ns / 1_000_000_000);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")

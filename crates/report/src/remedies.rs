@@ -61,7 +61,7 @@ impl Why {
                  parts, or run with -XX:+UseCountedLoopSafepoints \
                  (-XX:LoopStripMiningIter=1000 keeps it cheap). G1, ZGC and Shenandoah have both \
                  by default. Serial and Parallel do not. The JVM selects Serial on machines with \
-                 one processor, or with less than 1792 MB of memory."
+                 one CPU, or with less than 1792 MB of memory."
             }
             Why::Copy => {
                 "a copy or a fill of a large array, which cannot be interrupted. Copy in parts of \
@@ -76,9 +76,9 @@ impl Why {
                  linking and initialising classes, exceptions with deep stacks, JNI."
             }
             Why::NoProcessor => {
-                "the thread was running when the safepoint was requested, and lost its processor: \
-                 there are more runnable threads than processors, or the control group's limit is \
-                 used up. Use smaller pools or more processors."
+                "the thread was running when the safepoint was requested, and lost its CPU: there \
+                 are more runnable threads than CPUs, or the control group's limit is used up. Use \
+                 smaller pools or more CPUs."
             }
             Why::Page => {
                 "the thread waited for a page of memory: swapping, files mapped into memory, new \
@@ -317,7 +317,7 @@ mod tests {
             (
                 Why::NoProcessor,
                 "no CPU",
-                &["smaller pools or more processors", "control group"],
+                &["smaller pools or more CPUs", "control group"],
             ),
             (Why::Page, "page fault", &["swap", "AlwaysPreTouch"]),
         ];

@@ -232,7 +232,7 @@ fn spare(guard: &mut Guard<'_>, took_ns: u64, cpu_ns: u64, due: &mut Due) -> u64
     /// Shorter handlers take only a small part of the shortest interval.
     const LONG_NS: u64 = 10_000;
     /// If the next point is this many times as far away, the thread has that time. The CPU time of
-    /// the handler need not be read then: it is no more than the elapsed time.
+    /// the handler need not be read then: it does not exceed the elapsed time.
     const FAR: u64 = EARLY_PART;
     if took_ns < LONG_NS {
         return cpu_ns;

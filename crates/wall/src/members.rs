@@ -137,11 +137,7 @@ mod tests {
         let freedom = n - 1.0;
         let part = 2.0 / (9.0 * freedom);
         let bound = |z: f64| freedom * (1.0 - part + z * part.sqrt()).powi(3);
-        assert!(
-            chi < bound(4.9),
-            "{chi} of at most {}: {counts:?}",
-            bound(4.9)
-        );
+        assert!(chi < bound(4.9), "{chi} is over {}: {counts:?}", bound(4.9));
         // And not suspiciously even.
         assert!(chi > bound(-4.9), "{chi} of at least {}", bound(-4.9));
     }

@@ -1,7 +1,7 @@
 // Chains of locks: threads that wait for a thread that also waits for a lock, and the activity of
 // the last one. Pure.
 import { poolOf } from '../tree/select';
-import { lockLooks, lockName, LOCKING } from './locks';
+import { isQueued, lockLooks, lockName, LOCKING, type SeenAt } from './locks';
 import type { Profile } from './profile';
 import { causesOf, type WallFilter } from './wall';
 
@@ -23,9 +23,6 @@ export interface Chain {
 /** Longer ones, and those that lead back to their beginning, are cut. */
 const LINKS_MAX = 8;
 
-/** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
-export type SeenAt = (thread: number, time: number) => number | null;
-
 /** All waiting for owners that waited for locks themselves, the longest first. */
 export function chainsOf(profile: Profile, filter: WallFilter, seenAt: SeenAt): Chain[] {
   const { wall, names, threads } = profile;
@@ -43,7 +40,9 @@ export function chainsOf(profile: Profile, filter: WallFilter, seenAt: SeenAt): 
       if (owner < 0 || passed.includes(owner)) break;
       passed.push(owner);
       locks.push(lockName(profile, at, false));
-      const seen = seenAt(owner, time);
+      let seen = seenAt(owner, time);
+      // A thread that waits for the same lock does not hold it: the sample is of another moment.
+      if (seen !== null && isQueued(profile, at, seen)) seen = null;
       end = seen === null ? '' : causes[seen < 0 ? 0 : wall.looks.wait[seen]!]!;
       if (seen === null || !LOCKING.includes(end)) break;
       at = seen;

@@ -66,13 +66,13 @@ export function aboutProgram(profile: Profile): Row[] {
     [platform.name, [info.jvmName, info.jvmVersion].filter(Boolean).join(' ')],
     ['Collector', collector === '' ? '' : `${collector} GC`],
     ['Relevant flags', tellingFlags(profile).join(' ')],
-    ['Processors', processors(profile)],
+    ['CPUs', processors(profile)],
     ['CPU-throttled', cpuLimit ? heldBack(cpuLimit) : ''],
     ['Other load', machine ? othersOn(machine) : ''],
     ['System', host.os.split('\n', 1)[0] ?? ''],
     ['Process', info.pid > 0 ? String(info.pid) : ''],
     ['Started', start.replace(/\.\d+Z$/, ' UTC')],
-    [`${platform.name} uptime`, up > 0 ? duration(up) : ''],
+    [`${platform.name} uptime at start`, up > 0 ? duration(up) : ''],
     ['Recorded for', info.durationNs > 0 ? duration(info.durationNs) : ''],
   ]);
 }
@@ -81,7 +81,7 @@ function processors({ header: { host, cpuLimit } }: Profile): string {
   const parts: string[] = [];
   if (cpuLimit && cpuLimit.processors > 0) parts.push(`${count(cpuLimit.processors)} CPUs`);
   if (cpuLimit && cpuLimit.quotaNs > 0) {
-    parts.push(`quota of ${(cpuLimit.quotaNs / 1e9).toFixed(2)} processors`);
+    parts.push(`quota of ${(cpuLimit.quotaNs / 1e9).toFixed(2)} CPUs`);
   } else if (cpuLimit) parts.push('no quota');
   if (host.hardwareThreads > 0) parts.push(`machine with ${count(host.hardwareThreads)}`);
   if (host.cpu !== '') parts.push(host.cpu);
@@ -90,7 +90,7 @@ function processors({ header: { host, cpuLimit } }: Profile): string {
 
 function othersOn({ durationNs, processors, othersNs, idleNs, stolenNs }: Machine): string {
   const mean = (ns: number) => (ns / Math.max(1, durationNs)).toFixed(1);
-  const parts = [`other processes used ${mean(othersNs)} of ${plural(processors, 'processor')}`];
+  const parts = [`other processes used ${mean(othersNs)} of ${plural(processors, 'CPU')}`];
   if (stolenNs >= 0.05 * durationNs) parts.push(`the hypervisor had ${mean(stolenNs)}`);
   parts.push(`${mean(idleNs)} were idle`);
   return parts.join(', ');
@@ -196,7 +196,7 @@ export function aboutCost({ header }: Profile): Row[] {
   const has = (name: string) => (cost[name] ?? 0) > 0;
   const share = header.info.durationNs > 0 ? (cost['agentCpuNs'] ?? 0) / header.info.durationNs : 0;
   return filled([
-    ['Profiler’s CPU', `${ns('agentCpuNs')} (${percent(share)} of one processor)`],
+    ['Profiler’s CPU', `${ns('agentCpuNs')} (${percent(share)} of one CPU)`],
     [
       'In the handler',
       `median ${ns('handlerP50Ns')}, p99 ${ns('handlerP99Ns')}, longest ${ns('handlerMaxNs')}`,

@@ -1,7 +1,9 @@
 // Locks that threads waited for, their holders, and the stacks of both.
 import { poolOf } from '../tree/select';
 import { endpointNumber } from './measure';
+import { OF_PLATFORM } from './platform';
 import type { Profile } from './profile';
+import { methodOf, takerOf } from './stacks';
 import type { WallFilter } from './wall';
 import { partIn } from './window';
 
@@ -45,15 +47,50 @@ export function kindOf(detail: string): string {
   return detail.replace(/@[0-9a-f]+$/i, '');
 }
 
+/** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
+export type SeenAt = (thread: number, time: number) => number | null;
+
+/** Whether a sample shows its thread waiting for the lock of a look: so it does not hold it. */
+export function isQueued({ wall, header }: Profile, look: number, seen: number): boolean {
+  if (!wall || seen < 0) return false;
+  const { wait } = wall.looks;
+  const isLock = LOCKING.includes(header.waits[wait[seen]! - 1] ?? '');
+  return isLock && wait[seen] === wait[look] && wall.detail[seen] === wall.detail[look];
+}
+
+/**
+ * Whether the holder of a lock can be at a node while a thread at another one waits for it: in the
+ * method that takes the lock, or in one of the lock's class.
+ */
+export function isInside(profile: Profile, node: number, waiter: number, lock: string): boolean {
+  const { nodes, frames, methods, names } = profile;
+  const taker = methodOf(profile, takerOf(profile, waiter));
+  const ofClass = OF_PLATFORM.test(lock) ? '' : kindOf(lock);
+  for (let at = node; at !== 0; at = nodes.parent[at]!) {
+    const method = frames.method[nodes.frame[at]!]!;
+    if (method === taker || names.text(methods.class[method]!) === ofClass) return true;
+  }
+  return false;
+}
+
+/** Where a sample shows the owner of a look's lock, as a node; 0: not while it held the lock. */
+function heldAt(profile: Profile, look: number, seen: number | null): number {
+  const { wall, samples } = profile;
+  if (!wall || seen === null || isQueued(profile, look, seen)) return 0;
+  const node = seen >= 0 ? wall.looks.node[seen]! : samples.node[-1 - seen]!;
+  const lock = lockName(profile, look, false);
+  return isInside(profile, node, wall.looks.node[look]!, lock) ? node : 0;
+}
+
 /**
  * All waiting for locks, the longest first. Owners that did not wait themselves are where `seenAt`
- * says that they were seen next to the time, as a node; 0: nowhere.
+ * has a sample of them inside the lock next to that time.
  */
 export function locksOf(
   profile: Profile,
   filter: WallFilter,
   apart: boolean,
-  seenAt?: (thread: number, time: number) => number,
+  seenAt?: SeenAt,
 ): Locks {
   const { wall, header, names, threads } = profile;
   const found = new Map<string, Waiting>();
@@ -73,8 +110,11 @@ export function locksOf(
     lock.waiters.add(looks.thread[i]!);
     add(lock.owners, owner, weight);
     add(lock.waiterNodes, looks.node[i]!, weight);
-    const seen = owner >= 0 ? seenAt?.(owner, looks.time[i]! + wall.duration[i]! / 2) : 0;
-    const ownerNode = wall.ownerNode[i]! > 0 ? wall.ownerNode[i]! - 1 : (seen ?? 0);
+    let ownerNode = wall.ownerNode[i]! - 1;
+    if (ownerNode < 0 && owner >= 0 && seenAt) {
+      const seen = seenAt(owner, looks.time[i]! + wall.duration[i]! / 2);
+      ownerNode = heldAt(profile, i, seen);
+    }
     if (ownerNode > 0) add(lock.ownerNodes, ownerNode, weight);
     const [from, to] = [pool(looks.thread[i]!), owner < 0 ? '' : pool(owner)];
     const key = JSON.stringify([from, to]);

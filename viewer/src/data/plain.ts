@@ -13,6 +13,11 @@ export function plain(text: string): string {
   return text.replace(ACTIVE, '\ufffd');
 }
 
+/** A title within a sentence: its first letter is small, unless the word is an abbreviation. */
+export function inSentence(title: string): string {
+  return title.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase());
+}
+
 /** Cuts the middle out of a text that is longer than `max` characters. */
 export function shortened(text: string, max: number): string {
   if (text.length <= max) return text;

@@ -83,6 +83,20 @@ export function placeOf(profile: Profile, node: number): number {
   return first || node;
 }
 
+/** Classes of frames in which threads wait for locks. */
+const MACHINERY =
+  /^(?:java\.util\.concurrent\.locks\.|(?:jdk\.internal\.misc|sun\.misc)\.Unsafe|jdk\.internal\.vm\.|java\.lang\.(?:VirtualThread|System\$))/;
+
+/** The method that wants a lock, below the frames of locks and parking; as a node, 0: none. */
+export function takerOf({ nodes, frames, methods, names }: Profile, node: number): number {
+  for (let at = node; at !== 0; at = nodes.parent[at]!) {
+    const frame = nodes.frame[at]!;
+    if (frames.kind[frame]! >= JAVA_KINDS) continue;
+    if (!MACHINERY.test(names.text(methods.class[frames.method[frame]!]!))) return at;
+  }
+  return 0;
+}
+
 /** `Class.method` of a node's frame, the class without its package. */
 export function shortName(profile: Profile, node: number): string {
   if (node === 0) return '(no stack)';

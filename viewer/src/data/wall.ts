@@ -1,5 +1,6 @@
 // Wall time summed up: by cause, and by what else the caller asks for; and over time, in bins.
 import { endpointNumber, idleNumber, type Part } from './measure';
+import { orderOf } from './order';
 import type { Profile, Samples, Span } from './profile';
 import { partIn, shareBefore, shareIn } from './window';
 
@@ -164,19 +165,56 @@ export function wholeSpan(profile: Profile): Span {
 /** Maximum distance from a sample at which it is drawn. */
 const BLUR_MAX_NS = 1e9;
 
+/** Half of the time to the looks before and after each look of the same thread. */
+interface Room {
+  before: Float64Array;
+  after: Float64Array;
+}
+
+const rooms = new WeakMap<object, Room>();
+
+function roomOf({ wall, threads }: Profile): Room {
+  const { looks, duration } = wall!;
+  const known = rooms.get(wall!);
+  if (known) return known;
+  const before = new Float64Array(looks.time.length).fill(Infinity);
+  const after = before.slice();
+  /** By thread: the look that ends last so far, counted from 1, and its end. */
+  const last = new Uint32Array(threads.name.length);
+  const ends = new Float64Array(threads.name.length);
+  for (const i of orderOf(looks.time)) {
+    const thread = looks.thread[i]!;
+    const [time, lasting] = [looks.time[i]!, last[thread]! - 1];
+    const end = time + duration[i]!;
+    if (lasting >= 0) {
+      const room = Math.max(0, (time - ends[thread]!) / 2);
+      before[i] = room;
+      after[end < ends[thread]! ? i : lasting] = room;
+      if (end < ends[thread]!) continue;
+    }
+    last[thread] = i + 1;
+    ends[thread] = end;
+  }
+  const room = { before, after };
+  rooms.set(wall!, room);
+  return room;
+}
+
 /**
  * The time over which a look is drawn in bins. Its weight lies over its duration, but looks come in
  * ticks: bins that are as short as these would show the ticks and not the threads. So it is drawn
- * over the time that it weighs, around its duration, and not beyond the recording: nothing is lost.
+ * over the time that it weighs, around its duration: nothing is lost. It does not reach beyond the
+ * recording or into other looks of its thread, because a thread is in one place at a time.
  */
 export function lookSpan(profile: Profile, i: number, whole: Span): Span {
   const { looks, duration } = profile.wall!;
+  const room = roomOf(profile);
   const from = looks.time[i]!;
   const to = from + duration[i]!;
   const pad = Math.max(0, Math.min(BLUR_MAX_NS, (looks.weight[i]! - duration[i]!) / 2));
   return {
-    from: Math.min(from, Math.max(whole.from, from - pad)),
-    to: Math.max(to, Math.min(whole.to, to + pad)),
+    from: Math.min(from, Math.max(whole.from, from - Math.min(pad, room.before[i]!))),
+    to: Math.max(to, Math.min(whole.to, to + Math.min(pad, room.after[i]!))),
   };
 }
 

@@ -64,7 +64,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'object-wait': 'in Object.wait',
   sleep: 'sleeping',
   safepoint: 'stopped at a safepoint',
-  'gc-stall': 'waiting for a collection to free memory',
+  'gc-stall': 'waiting for the GC to free memory',
   'class-init': 'waiting for a class to be initialised',
   'jit-wait': 'waiting for the compiler',
   'vm-lock': 'waiting for a lock of the JVM itself',

@@ -1,6 +1,7 @@
 // The chosen step of the timeline: its stack, and the activity of the lock's holder at that time.
 import { duration, plural } from '../data/format';
 import { monitorWaits } from '../data/locked';
+import { isInside } from '../data/locks';
 import { plain, shortened } from '../data/plain';
 import { endpointName } from '../data/requests';
 import { causeColour, causeWords } from '../flame/causes';
@@ -10,7 +11,7 @@ import { threadName } from '../tree/keys';
 import { StackLines } from '../ui/Stack';
 import { Swatch } from '../ui/Split';
 import type { Chosen, TimelineController } from './controller';
-import { standsFor, stepOf } from './describe';
+import { isSameWait, standsFor, stepOf } from './describe';
 import { laneOfThread } from './lanes';
 import { NEAR_NS } from './tracks';
 
@@ -78,7 +79,13 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
   const name = shortened(threadName(profile, step.owner), NAME_MAX);
   // If the holder did not also wait, it ran: its nearest sample is shown.
   const meanwhile = controller.stepOf(step.owner, chosen.at, NEAR_NS);
-  const seen = meanwhile && stepOf(profile, meanwhile);
+  const nearest = meanwhile && stepOf(profile, meanwhile);
+  // A sample outside of the lock, or in a wait for it, is of a time when the thread did not hold it.
+  const holds =
+    nearest &&
+    !isSameWait(step, nearest) &&
+    isInside(profile, nearest.node, step.node, step.detail);
+  const seen = holds ? nearest : null;
   const node = step.ownerNode >= 0 ? step.ownerNode : (seen?.node ?? 0);
   // It may have been elsewhere at that time, so its activity is shown only for the visible stack.
   const isSame = seen?.node === node;
@@ -93,7 +100,7 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
           ? 'where it was while the other one waited'
           : seen
             ? 'nearest sample'
-            : `no sample within ${duration(NEAR_NS)}`}{' '}
+            : `no sample inside the lock within ${duration(NEAR_NS)}`}{' '}
         <button
           type="button"
           class="quiet link"
@@ -106,7 +113,7 @@ function Owner({ controller, chosen }: { controller: TimelineController; chosen:
         </button>
       </p>
       {node !== 0 && (
-        <StackLines profile={profile} node={node} label={`Stack of the owner, ${name}`} />
+        <StackLines profile={profile} node={node} label={`Stack of the holder, ${name}`} />
       )}
     </div>
   );

@@ -1,7 +1,7 @@
 // The timeline: names of lanes beside a canvas, tools above, what was chosen below.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count, CPU_TIME, duration } from '../data/format';
-import { plain, shortened } from '../data/plain';
+import { inSentence, plain, shortened } from '../data/plain';
 import type { Span } from '../data/profile';
 import { causesOf, splitBy } from '../data/wall';
 import {
@@ -166,7 +166,7 @@ function Colours({ store }: { store: Store }) {
         {profile.stretches.map(({ kind }) => (
           <li key={kind.title}>
             <Swatch colour={causeColour(kind.cause, theme.value)} />
-            {kind.title.toLowerCase()}
+            {inSentence(kind.title)}
           </li>
         ))}
         {profile.stops.time.length > 0 &&
@@ -225,7 +225,7 @@ function Name({ controller, lane }: { controller: TimelineController; lane: Lane
       type="button"
       class="quiet"
       aria-pressed={isOnly}
-      title={`${name}: look at this thread alone, in all views`}
+      title={`${name}: show only this thread, in all views`}
       onClick={() => {
         store.choice.value = isOnly ? { kind: 'all' } : { kind: 'one', thread: lane.thread };
       }}

@@ -1,7 +1,7 @@
 // The requests that a thread worked for, as bars: which, from when, to when. A crowded lane has far
 // more of them than pixels, so the next one that can be seen is found by searching. Pure.
 import type { Span } from '../data/profile';
-import { orderOf } from './order';
+import { orderOf } from '../data/order';
 import { lowerBound } from './time';
 
 /** The time for which a thread works for a request. */
@@ -84,8 +84,8 @@ export function markedBars(bars: Bars, marks: Uint8Array): Bars {
 }
 
 /**
- * Pixels of bars: calls back for runs of pixels, none of which lies within the one before. If there
- * is room, a gap is left before the next bar.
+ * Pixels of bars: calls back for runs of pixels that do not lie within the run before. If there is
+ * room, a gap is left before the next bar.
  */
 export function eachRun(
   bars: Bars,

@@ -1,6 +1,7 @@
 // What is said about a place of the timeline: under the pointer, and to screen readers.
 import { duration, plural } from '../data/format';
 import type { LockTable } from '../data/locked';
+import { kindOf, LOCKING } from '../data/locks';
 import type { Profile } from '../data/profile';
 import { endpointName, spanOf } from '../data/requests';
 import { shortName } from '../data/stacks';
@@ -82,6 +83,13 @@ function waitOf({ nodes, names }: Profile, locks: LockTable, i: number): Step {
     owner: locks.owner[i]! - 1,
     ownerNode: -1,
   };
+}
+
+/** Whether two steps wait for the same lock. Of an exact wait only the lock's class is known. */
+export function isSameWait(one: Step, other: Step): boolean {
+  if (!LOCKING.includes(one.cause) || one.cause !== other.cause) return false;
+  const name = one.what === 'wait' ? kindOf : (detail: string) => detail;
+  return name(one.detail) === name(other.detail);
 }
 
 /** Weight of a wait in addition to its duration: shorter waits are selected by chance. */

@@ -92,8 +92,8 @@ function toldStop({ stops, names }: Profile, time: number): Told {
   const operation = names.text(stops.operation[i]!) || '(unknown)';
   const facts: [string, string][] = [
     ['At', duration(stops.time[i]!)],
-    ['Reaching it', duration(stops.reaching[i]!)],
-    ['At it', duration(stops.operating[i]!)],
+    ['Time to safepoint', duration(stops.reaching[i]!)],
+    ['In safepoint', duration(stops.operating[i]!)],
   ];
   return { title: operation, kind: 'nearest safepoint', facts };
 }
@@ -121,7 +121,7 @@ function toldCompilation(profile: Profile, time: number): Told {
     const [count, wasted] = [counted.count[second]!, counted.wasted[second]!];
     facts.push(
       ['Within', duration(counted.duration[second]!)],
-      ['Compiled', wasted > 0 ? `${count}, and ${wasted} in vain` : String(count)],
+      ['Compiled', wasted > 0 ? `${count}, ${wasted} of them discarded` : String(count)],
       ['For', `${duration(counted.compiling[second]!)}, of all compilers together`],
     );
   }
@@ -142,8 +142,8 @@ function toldThrottled({ throttled, header }: Profile, time: number): Told {
   const i = from.findIndex((at, i) => at <= time && time <= at + length[i]!);
   const title = 'CPU-throttled';
   const quota = (header.cpuLimit?.quotaNs ?? 0) / 1e9;
-  const kind = quota > 0 ? `of ${quota.toFixed(2)} processors` : '';
-  if (i < 0) return { title, kind, facts: [['At', `${duration(time)}: it was not`]] };
+  const kind = quota > 0 ? `of ${quota.toFixed(2)} CPUs` : '';
+  if (i < 0) return { title, kind, facts: [['At', `${duration(time)}: not throttled`]] };
   const facts: [string, string][] = [
     ['Within', `${duration(length[i]!)} from ${duration(from[i]!)} on`],
     ['Throttled', `${duration(held[i]!)}, of all threads together`],

@@ -2,7 +2,7 @@
 // a thread when it is asked for.
 import type { Profile } from '../data/profile';
 import { type Bar, barAt, type Bars, makeBars } from './bars';
-import { orderOf, orderOfBoth } from './order';
+import { orderOf, orderOfBoth } from '../data/order';
 import { lowerBound } from './time';
 import { Waits } from './waits';
 
@@ -134,14 +134,6 @@ export class Tracks {
     const last = looks.time[ref]! + duration[ref]!;
     const one = looks.weight[ref]! / Math.max(1, looks.count[ref]!);
     return Math.max(last, Math.min(next, last + STRETCH * one));
-  }
-
-  /** Where a thread was seen at a time, as a node; 0: it was not. */
-  nodeAt(thread: number, time: number): number {
-    const ref = this.seenAt(thread, time);
-    const { samples, wall } = this.profile;
-    if (ref === null) return 0;
-    return ref >= 0 ? wall!.looks.node[ref]! : samples.node[-1 - ref]!;
   }
 
   /** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */

@@ -1,7 +1,7 @@
 // Waits for monitors by thread, from events: each from when it began to when it ended, however many
 // there are. How much of a pixel they have is found by searching in their sums. Pure.
 import type { Profile, Span } from '../data/profile';
-import { orderOf } from './order';
+import { orderOf } from '../data/order';
 import { lowerBound } from './time';
 
 /** Waits of one thread, by their beginnings; a thread waits for one monitor at a time. */

@@ -18,7 +18,7 @@ class Draft {
   own = new Float64Array(1024);
   samples = new Uint32Array(1024);
   kinds = new Float32Array(1024 * KINDS);
-  /** By node and cause what it spent itself, if that is asked for. */
+  /** Self time by node and cause, if requested. */
   byCause: Float32Array;
   private slots = new Uint32Array(4096);
 

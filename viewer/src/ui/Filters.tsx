@@ -123,6 +123,9 @@ function Threads({ store }: { store: Store }) {
   );
 }
 
+/** Room for the padding and the arrows of a field for a number, in CSS. */
+const ARROWS = '2.6em';
+
 function During({ store }: { store: Store }) {
   const { profile } = store;
   const whole = wholeSpan(profile);
@@ -140,6 +143,7 @@ function During({ store }: { store: Store }) {
       max={seconds(whole.to)}
       step="any"
       value={seconds(value)}
+      style={{ width: `calc(${Math.max(3, String(seconds(value)).length)}ch + ${ARROWS})` }}
       onChange={(event) => {
         const ns = Number(event.currentTarget.value) * 1e9;
         if (Number.isFinite(ns) && ns >= 0) set(to(ns));

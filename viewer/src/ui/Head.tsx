@@ -1,6 +1,6 @@
 // Title, subject and reliability of the profile.
 import { sumsOf } from '../data/facts';
-import { duration, percent, plural, weight } from '../data/format';
+import { CPU_TIME, duration, percent, plural, weight } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import type { Profile } from '../data/profile';
 import type { Store } from '../state/store';
@@ -69,8 +69,9 @@ function summary(profile: Profile): string[] {
   const { info, unit, losses } = profile.header;
   const sums = sumsOf(profile);
   const parts = [plural(sums.samples, 'sample')];
-  if (unit === 'ns') parts.push(weight(sums.weight, unit));
-  if (info.durationNs > 0) parts.push(`in ${duration(info.durationNs)}`);
+  const isCpu = (profile.header.measured ?? CPU_TIME) === CPU_TIME;
+  if (unit === 'ns') parts.push(weight(sums.weight, unit) + (isCpu ? ' of CPU' : ''));
+  if (info.durationNs > 0) parts[parts.length - 1] += ` in ${duration(info.durationNs)}`;
   if (sums.failed > 0) parts.push(`${percent(sums.failed / sums.weight)} of stacks failed`);
   const lost = losses.reduce((lost, loss) => lost + loss.samples, 0);
   if (lost > 0) parts.push(`${plural(lost, 'sample')} lost`);

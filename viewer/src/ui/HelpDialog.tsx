@@ -28,8 +28,8 @@ export function HelpDialog() {
       </table>
       <Editor />
       <p>
-        The width of a frame is its total time; what it spent itself is the part of its edge that no
-        other frame covers. Matched is the share of the stacks with at least one matching frame.
+        The width of a frame is its total time. Its self time is the part that no other frame
+        covers. Matched is the share of the stacks with at least one matching frame.
       </p>
     </Dialog>
   );

@@ -94,9 +94,9 @@ export function StripView(props: {
 }
 
 function scaleText(top: number, unit: string): string {
-  if (unit === '%') return `up to ${few(top * 100)} % of the time`;
-  if (unit === BYTES) return `up to ${size(top * 1e9)} a second`;
-  return `up to ${few(top)} ${unit} at once`;
+  if (unit === '%') return `peak ${few(top * 100)} % of the time`;
+  if (unit === BYTES) return `peak ${size(top * 1e9)} a second`;
+  return `peak ${few(top)} ${unit}`;
 }
 
 /** The same next to the strip, where there is less room. */

@@ -71,7 +71,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'f',
     ofStacks: true,
-    label: 'Callers and callees of the frame; cut, fold, merge or drop by it',
+    label: 'Callers and callees of the frame; transform stacks by it',
     run: () => toggleDialog('frame'),
   },
   {

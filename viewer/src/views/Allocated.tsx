@@ -42,7 +42,7 @@ function interval({ intervalBytes, rate, askedBytes }: Facts): string {
   if (intervalBytes === 0) return '';
   const bytes = size(intervalBytes);
   if (askedBytes) {
-    return `, interval raised to ${bytes} (rate limit ${size(askedBytes)})`;
+    return `, interval raised from ${size(askedBytes)} to ${bytes} (rate limit)`;
   }
   if (rate === 0) return `, mean interval ${bytes}`;
   return `, about ${count(rate)} per second (interval ${bytes} at the end)`;

@@ -54,8 +54,8 @@ export function Held({ store }: { store: Store }) {
             { head: 'Wait caused', cell: (row) => duration(row.ns) },
             { head: 'Share', cell: (row) => shareText(shares[all.indexOf(row)]!) },
             { head: 'Samples', cell: (row) => count(row.samples) },
-            { head: 'Owner', cell: (row) => first(row.owners, row.ns) },
-            { head: 'was in', cell: (row) => place(store, row.node) },
+            { head: 'Holder', cell: (row) => first(row.owners, row.ns) },
+            { head: 'Holder in', cell: (row) => place(store, row.node) },
           ]}
           rows={rows}
           keyOf={(row) => `${row.class} ${row.node}`}
@@ -77,14 +77,14 @@ function Sides({ store, row }: { store: Store; row: HeldRow }) {
       <h2 id="held-stacks">{shortened(plain(profile.names.text(row.class)), NAME_MAX)}</h2>
       <div class="beside">
         <div>
-          <h3>The owner, {first(row.owners, row.ns)}</h3>
-          <StackLines profile={profile} node={row.node} label="The owner" />
+          <h3>Holder: {first(row.owners, row.ns)}</h3>
+          <StackLines profile={profile} node={row.node} label="Holder" />
         </div>
         <div>
           <h3>
-            Who waited, {first(row.waiters, row.ns)}; here {percent(ns / (row.ns || 1))}
+            Waiters: {first(row.waiters, row.ns)}; here {percent(ns / (row.ns || 1))}
           </h3>
-          <StackLines profile={profile} node={node} label="Who waited" />
+          <StackLines profile={profile} node={node} label="Waiters" />
         </div>
       </div>
     </section>

@@ -32,7 +32,7 @@ export function Locked({ store }: { store: Store }) {
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}.{' '}
           {locked.intervalNs > 0 ? chosen(locked) : plain(waitsNote ?? '')}
           {locked.lost > 0 &&
-            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost: shares are of the rest.`}
+            ` ${plural(locked.lost, 'wait')} of ${duration(locked.lostNs)} lost; shares are without them.`}
           {!wall && ' Locks of java.util.concurrent need wall time: record with -e cpu,wall,lock.'}
         </>
       }
@@ -55,9 +55,8 @@ function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
     ? ` (threshold at the end; raised from ${duration(askedNs)} by the rate limit)`
     : '';
   return (
-    `Of monitors all waits of ${duration(intervalNs)} or longer are recorded, shorter ones by ` +
-    `chance${grown}; in the whole recording there were ${plural(waits, 'wait')} of ` +
-    `${duration(blockedNs)}.`
+    `For monitors, all waits of ${duration(intervalNs)} or longer are recorded, shorter ones at ` +
+    `random${grown}. The full recording had ${plural(waits, 'wait')} of ${duration(blockedNs)}.`
   );
 }
 

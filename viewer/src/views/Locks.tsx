@@ -23,7 +23,7 @@ export function Locks({ store }: { store: Store }) {
   const apart = useSignal(false);
   const found = useComputed(() =>
     locksOf(profile, store.filter.value, apart.value, (thread, time) =>
-      store.tracks.value.nodeAt(thread, time),
+      store.tracks.value.seenAt(thread, time),
     ),
   );
   const chains = useComputed(() =>
@@ -79,6 +79,9 @@ export function Locks({ store }: { store: Store }) {
                 <th scope="col" class="text">
                   Mostly held by
                 </th>
+                <th scope="col" class="text">
+                  Holder in
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -99,8 +102,9 @@ export function Locks({ store }: { store: Store }) {
                   <td>{percent(lock.weight / (weight || 1))}</td>
                   <td>{count(lock.waiters.size)}</td>
                   <td>{count(lock.looks)}</td>
-                  <td class="text">{takenIn(store, lock)}</td>
+                  <td class="text">{mostlyIn(store, lock.waiterNodes)}</td>
                   <td class="text">{holder(store, lock)}</td>
+                  <td class="text">{mostlyIn(store, lock.ownerNodes)}</td>
                 </tr>
               ))}
             </tbody>
@@ -138,10 +142,10 @@ function Graph(props: { store: Store; label: string; time: 'monitor' | 'owners' 
   );
 }
 
-/** The application's method that most of the waiting is in. */
-function takenIn({ profile }: Store, lock: Waiting): string {
+/** The application's method that most of the time at some nodes is in. */
+function mostlyIn({ profile }: Store, nodes: ReadonlyMap<number, number>): string {
   const sums = new Map<string, number>();
-  for (const [node, weight] of lock.waiterNodes) {
+  for (const [node, weight] of nodes) {
     const name = shortName(profile, placeOf(profile, node));
     sums.set(name, (sums.get(name) ?? 0) + weight);
   }

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { aboutCost, aboutProgram, aboutRecording, aboutSamples, type Row } from '../data/facts';
 import { type Finding, findingsOf } from '../data/findings';
 import { count, duration, percent, plural } from '../data/format';
-import { plain, shortened } from '../data/plain';
+import { inSentence, plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
 import type { EndpointRow } from '../data/requests';
 import { standing } from '../data/stretches';
@@ -204,7 +204,7 @@ function OverTime({ store }: { store: Store }) {
   // Where all threads stand still is a safepoint, too: it would be counted twice.
   const hasStops = profile.stops.time.length > 0;
   const told = standing(profile).map(({ kind }) => kind);
-  const toldWords = told.map(({ title }) => title.toLowerCase());
+  const toldWords = told.map(({ title }) => inSentence(title));
   const toldColours = told.map(({ cause }) => causeColour(cause, theme.value));
   const stopColours = [...toldColours, ...STOP_COLOURS];
   const stops = seriesOf(
@@ -245,7 +245,7 @@ function OverTime({ store }: { store: Store }) {
           )}
           <StripView
             store={store}
-            title={`${platform.threads} by what they did${store.idle.value ? '' : ', without idle time'}`}
+            title={`${platform.threads} by activity${store.idle.value ? '' : ', idle time excluded'}`}
             strip={strip.value}
             series={wall}
             height={120}
@@ -258,11 +258,11 @@ function OverTime({ store }: { store: Store }) {
         <>
           <StripView
             store={store}
-            title="Processors in use"
+            title="CPUs in use"
             strip={store.cpuStrip.value}
             series={cpu}
             height={80}
-            unit="processors"
+            unit="CPUs"
           />
           <ColourKey series={cpu} />
         </>

@@ -267,8 +267,8 @@ function Longest({ store }: { store: Store }) {
             isText: true,
             cell: (i) => operationName(store, stops.operation[i]!),
           },
-          { head: 'Reaching it', cell: (i) => duration(stops.reaching[i]!) },
-          { head: 'At it', cell: (i) => duration(stops.operating[i]!) },
+          { head: 'Time to safepoint', cell: (i) => duration(stops.reaching[i]!) },
+          { head: 'In safepoint', cell: (i) => duration(stops.operating[i]!) },
           {
             head: 'Threads (running)',
             cell: (i) => `${count(stops.threads[i]!)} (${count(stops.running[i]!)})`,

@@ -33,7 +33,7 @@ describe('the timeline', () => {
     const { page, close } = await open(browser, 'small.html', { fragment: '#view=timeline' });
     const names = await laneNames(page);
     expect(names.slice(0, 4)).toEqual([
-      'Collections (pauses)',
+      'GC pauses',
       'Safepoints',
       'Compilers (JIT)',
       'CPU-throttled',
@@ -45,7 +45,7 @@ describe('the timeline', () => {
     const compiled = await placeOf(page, 'Compilers (JIT)', 1.5 / 30);
     await page.mouse.move(compiled.x, compiled.y);
     expect(await page.innerText('.tooltip')).toContain('com.example.shop.Stock.reserve');
-    expect(await page.innerText('.tooltip')).toMatch(/Compiled\s+200, and 1 in vain/);
+    expect(await page.innerText('.tooltip')).toMatch(/Compiled\s+200, 1 of them discarded/);
     expect(names).toContain('main');
     expect(names).toContain('http-exec-1');
     // Threads of the JVM are folded by default.

@@ -542,6 +542,35 @@ describe('everybody can read it', () => {
     await close();
   });
 
+  it.each([390, 1300, 1920])(
+    'shows range fields as wide as their numbers, at %i px',
+    async (width) => {
+      const { page, close } = await open(browser, 'small.html', { width });
+      await page.keyboard.press('/');
+      const [from, to] = [page.getByLabel('From, in seconds'), page.getByLabel('To, in seconds')];
+      const end = Number(await to.inputValue());
+      // Milliseconds and their digits are all shown.
+      await to.fill((end - 0.111).toFixed(3));
+      await to.press('Enter');
+      await from.fill('0.125');
+      await from.press('Enter');
+      for (const field of [from, to]) {
+        const room = await field.evaluate((input: HTMLInputElement) => {
+          const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+          const context = document.createElement('canvas').getContext('2d')!;
+          context.font = font;
+          // The arrows of the field are about a letter's height wide.
+          const arrows = context.measureText('M').width * 1.2;
+          const inner = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+          return inner - arrows - context.measureText(input.value).width;
+        });
+        expect(room, await field.inputValue()).toBeGreaterThanOrEqual(0);
+      }
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+      await close();
+    },
+  );
+
   it('always shows where the focus is', async () => {
     const { page, close } = await open(browser, 'small.html');
     const unseen: string[] = [];

@@ -5,7 +5,7 @@ import { emptyStrip, spread } from '../../src/data/wall';
 import { type Bar, eachRun, makeBars, markedBars, requestAt } from '../../src/timeline/bars';
 import { Crowd } from '../../src/timeline/crowd';
 import { Levels } from '../../src/timeline/levels';
-import { orderOf, orderOfBoth } from '../../src/timeline/order';
+import { orderOf, orderOfBoth } from '../../src/data/order';
 import { Sums } from '../../src/timeline/sums';
 import { type Track, Tracks } from '../../src/timeline/tracks';
 import { randomOf } from './art';

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { monitorWaits } from '../../src/data/locked';
 import type { Profile } from '../../src/data/profile';
-import { standsFor, stepOf, tell } from '../../src/timeline/describe';
+import { isSameWait, standsFor, stepOf, tell } from '../../src/timeline/describe';
 import { Tracks } from '../../src/timeline/tracks';
 import { coverage, waitAt, waitedUntil, Waits } from '../../src/timeline/waits';
 import { ALL, entriesOf, randomOf, recordingOf } from './art';
@@ -94,6 +94,16 @@ describe('waits for monitors', () => {
     expect(facts.get('On')).toBe(profile.names.text(0));
     expect(facts.get('Held by')).toBe('main');
     expect(facts.has('Stands for')).toBe(false);
+  });
+
+  it('are of the same lock as a look by its class, looks by the single lock', () => {
+    const wait = stepOf(profile, { thread: 0, ref: 0, wait: 1, at: 150 });
+    const look = { ...wait, what: 'look' as const, detail: `${wait.detail}@7f` };
+    expect(isSameWait(wait, look)).toBe(true);
+    expect(isSameWait(look, { ...look, detail: `${wait.detail}@80` })).toBe(false);
+    expect(isSameWait(look, { ...look })).toBe(true);
+    expect(isSameWait(look, { ...look, cause: 'lock' })).toBe(false);
+    expect(isSameWait({ ...look, cause: 'park' }, { ...look, cause: 'park' })).toBe(false);
   });
 
   it('say what they stand for where shorter ones are chosen by chance', () => {

@@ -6,7 +6,7 @@ import { placesOf } from '../../src/data/places';
 import { endpointRows, slowest } from '../../src/data/requests';
 import { spansOf } from '../../src/data/spans';
 import { commonOf, javaEnd, placeOf, shortName } from '../../src/data/stacks';
-import { emptyStrip, idleOf, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
+import { emptyStrip, idleOf, lookSpan, splitBy, spread, sum, wallStrip } from '../../src/data/wall';
 import { profileOf } from './art';
 import { Tracks } from '../../src/timeline/tracks';
 import { everything, type LookRow, wallProfile } from './walls';
@@ -134,6 +134,58 @@ describe('requests', () => {
   });
 });
 
+describe('the strip of wall time', () => {
+  /** 50 threads, each seen until, in and after a stop, with a little more weight than time. */
+  const stopped = (): LookRow[] =>
+    Array.from({ length: 50 }, (_, thread) => [
+      { thread, time: 0, duration: 396, weight: 400, cause: 'sleep' },
+      { thread, time: 400, duration: 396, weight: 400, cause: 'stopped' },
+      { thread, time: 800, duration: 196, weight: 200, cause: 'sleep' },
+    ]).flat();
+
+  it('has as many threads at the edges of a stop as elsewhere', () => {
+    const threads = Array.from({ length: 50 }, (_, i) => `t-${i}`);
+    for (const looks of [stopped(), stopped().reverse()]) {
+      // As wide as the looks weigh: nothing is left between them, and nothing is there twice.
+      looks.forEach((look) => (look.weight! += look.time === 400 ? 40 : 0));
+      const profile = wallProfile({ threads, looks, durationNs: 1000 });
+      const strip = wallStrip(profile, everything(profile), 250);
+      const all = Array.from({ length: 250 }, (_, at) => sum(strip.values.map((row) => row[at]!)));
+      expect(sum(all)).toBeCloseTo(50 * 1040, 6);
+      all.forEach((value, at) => {
+        const isStopped = at >= 99 && at <= 200;
+        const most = isStopped ? 440 / 400 : 1.01;
+        expect(value / 4 / 50, `bin ${at}`).toBeLessThanOrEqual(most + 1e-9);
+      });
+      const causes = strip.values.filter((row) => row.some((value) => value > 0));
+      expect(causes).toHaveLength(2);
+      // One bin at each edge has both causes.
+      const both = all.filter((_, at) => causes.every((row) => row[at]! > 0));
+      expect(both.length).toBeLessThanOrEqual(2);
+    }
+  });
+
+  it('draws a look up to the others of its thread, not into them', () => {
+    const looks = [
+      { thread: 0, time: 500, weight: 200, cause: 'sleep' },
+      { thread: 0, time: 100, duration: 100, weight: 300, cause: 'sleep' },
+      { thread: 0, time: 120, duration: 20, weight: 40, cause: 'monitor' },
+      { thread: 0, time: 240, weight: 60, cause: 'sleep' },
+      { thread: 1, time: 210, weight: 100, cause: 'sleep' },
+    ];
+    const profile = wallProfile({ threads: ['a', 'b'], looks });
+    const whole = { from: 0, to: 1000 };
+    const spans = looks.map((_, i) => lookSpan(profile, i, whole));
+    expect(spans.map(({ from, to }) => [from, to])).toEqual([
+      [400, 600],
+      [0, 220],
+      [120, 140],
+      [220, 270],
+      [160, 260],
+    ]);
+  });
+});
+
 describe('locks', () => {
   it('have waiters and holders', () => {
     const profile = shop();
@@ -164,10 +216,41 @@ describe('locks', () => {
     const asked: [number, number][] = [];
     const { locks } = locksOf(profile, everything(profile), false, (thread, time) => {
       asked.push([thread, time]);
-      return 2;
+      return -1;
     });
     expect(asked).toEqual([[1, 250]]);
     expect([...locks[0]!.ownerNodes]).toEqual([[2, 300]]);
+  });
+
+  it('have only those samples of owners that are inside the lock', () => {
+    const wait = { thread: 0, time: 100, cause: 'monitor', detail: 'app.Lock@1', owner: 1 };
+    const own = { thread: 1, time: 110 };
+    const cases: [Partial<LookRow>, number[]][] = [
+      [{ cause: 'sleep', node: 2 }, [2]],
+      // Another method, and of another class.
+      [{ cause: 'sleep', node: 3 }, []],
+      // It waits for the lock itself, or for another one while it holds this one.
+      [{ cause: 'monitor', detail: 'app.Lock@1' }, []],
+      [{ cause: 'monitor', detail: 'app.Lock@2' }, [2]],
+      [{ cause: 'lock', detail: 'app.Lock@1' }, [2]],
+    ];
+    for (const [more, expected] of cases) {
+      const looks = [wait, { cause: '', ...own, ...more }];
+      const profile = wallProfile({ threads: ['a', 'b'], looks });
+      const tracks = new Tracks(profile);
+      const { locks } = locksOf(profile, everything(profile), true, (thread, time) =>
+        tracks.seenAt(thread, time),
+      );
+      const lock = locks.find(({ owners }) => owners.has(1))!;
+      expect([...lock.ownerNodes.keys()], JSON.stringify(more)).toEqual(expected);
+    }
+    const looks = [
+      { ...wait, detail: 'app.C@1' },
+      { ...own, cause: 'sleep', node: 3 },
+    ];
+    const ofClass = wallProfile({ threads: ['a', 'b'], looks });
+    const { locks } = locksOf(ofClass, everything(ofClass), true, () => 1);
+    expect([...locks[0]!.ownerNodes.keys()]).toEqual([3]);
   });
 });
 
@@ -196,6 +279,15 @@ describe('chains of locks', () => {
     expect(chains(looks.slice(0, 2))).toEqual([['web-#,cache-#,disk', 'app.A,app.B', '', 100]]);
     expect(chains([looks[0]!, { ...looks[1]!, owner: 0 }])).toEqual([]);
     expect(chains([looks[0]!, { ...looks[1]!, time: 900e6 }])).toEqual([]);
+  });
+
+  it('do not go on through an owner that waits for the same lock', () => {
+    const queued = { ...looks[1]!, detail: 'app.A@1' };
+    expect(chains([looks[0]!, queued, looks[2]!])).toEqual([]);
+    const other = { ...looks[1]!, detail: 'app.A@2' };
+    expect(chains([looks[0]!, other, looks[2]!])).toEqual([
+      ['web-#,cache-#,disk', 'app.A,app.A', 'file', 100],
+    ]);
   });
 });
 

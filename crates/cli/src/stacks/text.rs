@@ -152,13 +152,14 @@ fn members(text: &mut String, dump: &Dump, group: &[usize]) {
         .collect();
     let [thread] = threads.as_slice() else {
         let names = threads.iter().take(NAMES_MAX).map(|it| title(it));
-        let rest = match threads.len().saturating_sub(NAMES_MAX) {
+        let others = match threads.len().saturating_sub(NAMES_MAX) {
             0 => String::new(),
-            rest => format!(", and {rest} more"),
+            others => format!(", and {others} more"),
         };
         let cause = threads.first().map_or("", |thread| thread.cause.name());
         let names = names.collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "{} threads, {cause}: {names}{rest}", threads.len());
+        let count = threads.len();
+        let _ = writeln!(text, "{count} threads, {cause}: {names}{others}");
         return;
     };
     text.push_str(&title(thread));

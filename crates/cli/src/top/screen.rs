@@ -42,7 +42,7 @@ const NAME_LEAST: usize = 20;
 const HEAD_FROM: usize = 14;
 
 const HELP: &[&str] = &[
-    "100 % is one processor, or one thread, for the whole window. WALL% is the",
+    "100 % is one CPU, or one thread, for the whole window. WALL% is the",
     "time of Java threads, running or waiting; self: in the method itself.",
     "",
     "1-7 Tab       methods, threads, endpoints, causes, safepoints, stacks, calls",
@@ -215,7 +215,7 @@ fn wall(snapshot: &Snapshot, width: usize) -> Line {
 }
 
 fn stood_still(snapshot: &Snapshot) -> Line {
-    let mut parts = vec![("stops ".to_owned(), Ink::Faint)];
+    let mut parts = vec![("safepoints ".to_owned(), Ink::Faint)];
     let kinds = KINDS.iter().filter(|kind| kind.words.all_stand);
     if snapshot.profile.info().engine.contains("outside") {
         let others: Vec<_> = kinds.map(|kind| format!("{}s", kind.words.one)).collect();

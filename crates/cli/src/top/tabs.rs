@@ -249,7 +249,7 @@ pub fn endpoints(snapshot: &Snapshot, scope: &Scope, idle: bool) -> Table {
         title: "ENDPOINT",
         rows: sums.into_iter().map(row).collect(),
         is_tree: false,
-        empty: "no endpoint is known, from the program or from stacks: see docs/context.md",
+        empty: "the program names no endpoint, see docs/context.md",
     }
 }
 

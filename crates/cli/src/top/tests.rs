@@ -258,7 +258,7 @@ fn screen_has_head_tabs_table_and_keys() {
         shown[2],
         "wall  running 0.5  socket 1.2  park 0.9  (idle-pool 1.0)"
     );
-    assert_eq!(shown[3], "stops none  GC pauses none");
+    assert_eq!(shown[3], "safepoints none  GC pauses none");
     assert!(
         shown[5].starts_with("1 Methods 2 Threads 3 Endpoints"),
         "{}",

@@ -1,5 +1,5 @@
 //! Truncated recordings, the JDK's and dwell's: every command reads the complete part, and reports
-//! the rest in one line; or it reports that the file is unreadable, with a remedy.
+//! the missing one in one line; or it reports that the file is unreadable, with a remedy.
 
 use crate::harness::common::modern;
 use crate::harness::{Done, Place, busy_words, record_by_the_jdk};

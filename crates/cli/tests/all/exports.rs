@@ -1,11 +1,13 @@
-//! Profiles for other tools, and comparisons in builds: `convert --pprof`, `diff --markdown`, `diff
-//! --fail-on`.
+//! Profiles for other tools, and comparisons in builds: `convert --pprof` and `--firefox`, `diff
+//! --markdown`, `diff --fail-on`.
 
 use crate::harness::common::modern;
 use crate::harness::{Place, programs};
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
 use dwell_jfr::{FrameKind, ThreadState};
+use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 
 const MS: u64 = 1_000_000;
@@ -161,6 +163,73 @@ fn pprof_read_by_go_has_the_sums_of_collapsed_stacks() {
     }
 }
 
+/// The sums of collapsed stacks by their first frame.
+fn sums_by_thread(place: &Place, options: &[&str]) -> BTreeMap<String, u64> {
+    let args = [
+        &["convert", "ours.jfr", "--collapsed", "--threads"],
+        options,
+    ]
+    .concat();
+    let mut sums = BTreeMap::new();
+    for line in place.dwell(&args).exits(0).out.lines() {
+        let (stack, number) = line.rsplit_once(' ').unwrap();
+        let thread = stack.split(';').next().unwrap().to_owned();
+        *sums.entry(thread).or_default() += number.parse::<u64>().unwrap();
+    }
+    sums
+}
+
+#[test]
+fn firefox_file_has_the_time_of_each_thread_and_cause() {
+    let place = Place::new("firefox");
+    let (java, jar) = (modern().java(), programs());
+    let record = ["record", "-i", "2ms", "-e", "all", "-o", "ours", "--"];
+    let program = [java.to_str().unwrap(), "-cp", jar.to_str().unwrap()];
+    let main = ["io.dwell.test.LockWaits", "percent=10"];
+    place
+        .dwell(&[&record[..], &program, &main].concat())
+        .exits(0);
+    place
+        .dwell(&["convert", "ours.jfr", "-o", "ours.json.gz"])
+        .exits(0);
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/firefox.mjs");
+    let mut node = Command::new("node");
+    let read = node.arg(reader).arg(place.path("ours.json.gz")).output();
+    let read = read.expect("node, which the build needs as well");
+    let errors = String::from_utf8_lossy(&read.stderr);
+    assert!(read.status.success(), "{errors}");
+    let read = String::from_utf8(read.stdout).unwrap();
+    println!("{read}");
+    let mut by_cause: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+    for line in read.lines().filter_map(|it| it.strip_prefix("sum\t")) {
+        let [thread, cause, ns] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let sums = by_cause.entry(cause).or_default();
+        *sums.entry(thread.to_owned()).or_default() += ns.parse::<u64>().unwrap();
+    }
+    for (cause, theirs) in &by_cause {
+        let own = match *cause {
+            "running" => sums_by_thread(&place, &["-e", "cpu", "--unit", "ns"]),
+            cause => sums_by_thread(&place, &["--cause", cause]),
+        };
+        assert_eq!(*theirs, own, "{cause}");
+    }
+    // No cause is missing.
+    let all = sums_by_thread(&place, &["-e", "wall"]);
+    let ran = sums_by_thread(&place, &["--cause", "running"]);
+    let waited = by_cause.iter().filter(|(cause, _)| **cause != "running");
+    let waited = waited.flat_map(|(_, sums)| sums.values());
+    let own = all.values().sum::<u64>() - ran.values().sum::<u64>();
+    assert_eq!(waited.sum::<u64>(), own);
+    assert!(
+        by_cause["monitor"]
+            .keys()
+            .any(|it| it.starts_with("waiter-"))
+    );
+    assert!(read.contains("markers\tMonitor wait\t"), "{read}");
+}
+
 #[test]
 fn exports_contain_secrets_only_on_request() {
     let place = Place::new("export-secrets");
@@ -181,11 +250,47 @@ fn exports_contain_secrets_only_on_request() {
         let secret = SECRET.as_bytes();
         bytes.windows(secret.len()).any(|window| window == secret)
     };
-    for file in ["a.pb.gz", "a.otlp", "a.otlp.json"] {
+    for file in ["a.pb.gz", "a.json.gz", "a.otlp", "a.otlp.json"] {
         assert!(!has_secret(file, &[]), "{file}");
         assert!(has_secret(file, &["--no-redact"]), "{file}");
         assert!(!has_secret(file, &["--redact", "hunter"]), "{file}");
     }
+}
+
+#[test]
+fn pprof_and_collapsed_stacks_are_read_like_recordings() {
+    let place = Place::new("imported");
+    for (name, samples) in [("a", 400), ("b", 600)] {
+        let jfr = format!("{name}.jfr");
+        std::fs::write(place.path(&jfr), recording(samples)).unwrap();
+        for ending in ["pb.gz", "collapsed"] {
+            let file = format!("{name}.{ending}");
+            place.dwell(&["convert", &jfr, "-o", &file]).exits(0);
+        }
+    }
+    for ending in ["pb.gz", "collapsed"] {
+        let [a, b] = ["a", "b"].map(|name| format!("{name}.{ending}"));
+        let text = place.dwell(&["report", &a, "--text"]).exits(0);
+        assert!(text.out.contains("a.b.C.run"), "{text:?}");
+        let note = format!("note: {a}: read from ");
+        assert!(text.error().contains(&note), "{text:?}");
+        place.dwell(&["report", &a, "-o", "a.html"]).exits(0);
+        place.dwell(&["explain", &a]).exits(0);
+        let stacks = place.dwell(&["convert", &b, "--collapsed"]).exits(0).out;
+        assert_eq!(sum(&stacks), 600, "{stacks}");
+        // Both files of a kind differ by nothing but the number of samples.
+        let diff = place.dwell(&["diff", &a, &b, "--text", "--per", "sample"]);
+        assert!(diff.exits(0).out.contains("   a.b.C.run"));
+    }
+    // A file in no known format is named as before.
+    std::fs::write(place.path("c.txt"), "no stacks").unwrap();
+    let refused = place.dwell(&["report", "c.txt", "--text"]).exits(1);
+    assert!(
+        refused
+            .error()
+            .contains("cannot be read as a JFR recording"),
+        "{refused:?}"
+    );
 }
 
 #[test]

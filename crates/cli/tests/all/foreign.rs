@@ -132,7 +132,7 @@ fn waits_of_the_jdks_recorder_are_tables_and_findings() {
             let timed = line(timed, "  Traced.awaitSignal");
             assert!(timed.starts_with("           1 "), "{timed}");
         }
-        // Waits of a second are contention, whatever the rest is.
+        // Waits of a second are contention, whatever the other samples show.
         let explained = place.dwell(&["explain", "traced.jfr"]).exits(0).out;
         let words: Vec<&str> = explained.split_whitespace().collect();
         let explained = words.join(" ");

@@ -14,6 +14,7 @@ mod harness;
 mod inside;
 mod interchange;
 mod launched;
+mod mcp_server;
 mod mono;
 mod permissions;
 mod top;

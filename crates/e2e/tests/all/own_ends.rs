@@ -1,5 +1,6 @@
-//! Recordings that end by themselves, when their time is over, nobody renews them, or there is no
-//! memory: their files are whole, the JVM goes on and ends as it would, and can be recorded again.
+//! Recordings that end without a `stop`: after their duration, without a renewal, or without
+//! memory. Their files are whole. The JVM continues, ends as without dwell, and can be recorded
+//! again.
 
 use dwell_e2e::{Jdk, Place, Program, Starter, View, both, each, is_whole, java_file, turn};
 use std::path::Path;
@@ -50,11 +51,11 @@ fn recording_ends_when_its_duration_is_over() {
         let samples = value(&status, "samples").to_owned();
         let kept = View::read(&place.path("a.jfr")).recording.samples.len();
         assert_eq!(kept.to_string(), samples);
-        // Who stops it comes late, and is answered all the same, once.
+        // The first `stop` after the end still gets the answer; a second one fails.
         let status = program.tell("stop");
         assert_eq!(value(&status, "samples"), samples);
         assert!(program.attach("stop").is_err());
-        // One that nobody stops is no obstacle either.
+        // A recording that ended without a `stop` does not prevent the next one.
         let more = "wall=10ms,alloc=64k,live,lock=1us,duration=300ms";
         program.tell(&format!("start,{more},file={}", place.text("b.jfr")));
         await_end(&program);
@@ -137,7 +138,7 @@ fn without_memory(jdk: &Jdk, call: u32, count: u32) -> String {
     said
 }
 
-/// What is in the file can be read, if anything is.
+/// A file with any content can be read.
 fn check_file(file: &Path, what: &str) {
     if std::fs::metadata(file).is_ok_and(|data| data.len() > 0) {
         let view = View::read(file);

@@ -123,7 +123,7 @@ fn held_back(jdk: &Jdk, record: impl FnOnce(&Quota) -> Option<(Profile, f64)>) {
     let bound = 4.0 * told.standard_error() + truth / SECONDS;
     assert!((told.sum as f64 - truth).abs() <= bound, "{causes:?}");
     let text = dwell_report::text(&profile);
-    assert!(text.contains("the CPU quota of 0.6 processors"), "{text}");
+    assert!(text.contains("the quota of 0.6 CPUs"), "{text}");
     assert!(text.contains("throttled"), "{text}");
 }
 

@@ -21,8 +21,8 @@ fn record(jdk: &Jdk, words: &[&str], options: &str) -> View {
     View::read(&file)
 }
 
-/// CPU time of the working threads: all of it, with the work on the stack, and without a stack for
-/// this reason. That of others, for that reason, too.
+/// CPU time of the working threads: the sum, the part with the work on the stack, and the part
+/// without a stack for this reason. Also the part of other threads for this reason.
 fn check(view: &View, reason: &str, is_copied: bool) {
     let (mut all, mut with, mut without) = (0, 0, 0);
     for sample in view.of_threads("steady-") {

@@ -6,7 +6,6 @@ use super::{no_such_waits, no_wall};
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
-use crate::numbers::percent;
 use crate::waits::gather;
 
 /// A share of the time of threads with work that is worth a change, and the least it must be.
@@ -48,10 +47,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(vec![Finding {
         rule: "",
         what: format!(
-            "{} waits {} of its time for memory: the collector does not keep up with allocation \
-             in {}",
-            whose.name,
-            percent(share.value),
+            "{} for memory: the collector does not keep up with allocation in {}",
+            whose.spends("wait", share.value),
             allocators
                 .first()
                 .unwrap_or_else(|| facts.stacks.place_name(wait.node()))
@@ -64,7 +61,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             heap_advice(facts, true),
             allocators.advice(),
             match works_beside(facts) {
-                true => "; give the collector more processors (-XX:ConcGCThreads), if any are free",
+                true => "; give the collector more threads (-XX:ConcGCThreads), if CPUs are free",
                 false => "",
             }
         ),

@@ -284,9 +284,8 @@ fn finding(facts: &Facts<'_>, place: &Place, wait: &Wait, whose: &Whose, works: 
             format!(", {} a request on average", duration(ns))
         });
     let what = format!(
-        "{} waits {} of its time in {place} {}{each}",
-        whose.name,
-        percent(share.value),
+        "{} in {place} {}{each}",
+        whose.spends("wait", share.value),
         how.text()
     );
     let mut evidence = vec![wait.evidence(facts, whose, wait.seen())];

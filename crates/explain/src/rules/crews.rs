@@ -432,8 +432,8 @@ impl Group<'_> {
         let is_held_up = self.waits.share(&self.total) >= HELD_UP;
         let Some(((cause, place, is_limited), _)) = most.filter(|_| is_held_up) else {
             return format!(
-                "shorten the work of {name} (see its flame graph), or give it more threads if \
-                 processors are free; a longer queue only delays the wait"
+                "shorten the work of {name} (see its flame graph), or give it more threads if CPUs \
+                 are free; a longer queue only delays the wait"
             );
         };
         let place = facts.stacks.name_of(*place);
@@ -445,7 +445,7 @@ impl Group<'_> {
             ),
             false => format!(
                 "shorten the wait of {name} in {place} ({cause}); until then, more threads help, \
-                 because these do not use the processors"
+                 because these do not use the CPUs"
             ),
         }
     }
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn busy_workers_with_full_queue_are_reported() {
         for (cause, remedy) in [
-            ("running", "more threads if processors are free"),
+            ("running", "more threads if CPUs are free"),
             ("socket", "until then, more threads help"),
             ("monitor", "would also wait"),
         ] {

@@ -240,9 +240,8 @@ fn again(
     Finding {
         rule: "",
         what: format!(
-            "{} waits {} of its time for the same file {path} in {place}",
-            whose.name,
-            percent(share.value)
+            "{} for the same file {path} in {place}",
+            whose.spends("wait", share.value)
         ),
         weight: wait.gravity(facts),
         share,

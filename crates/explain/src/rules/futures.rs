@@ -226,7 +226,7 @@ impl Workers {
             (
                 &self.ready,
                 "are runnable, waiting for a CPU,",
-                "give the process more processors",
+                "give the process more CPUs",
             ),
             (
                 &self.stalled,
@@ -318,8 +318,8 @@ fn told(
                 percent(busy)
             ),
             format!(
-                "give {group} about {more:.0} threads if processors are free, or make {work} \
-                 shorter; the pool is then {} busy",
+                "give {group} about {more:.0} threads if CPUs are free, or make {work} shorter; \
+                 the pool is then {} busy",
                 percent(BUSY_ENOUGH)
             ),
             Sure::High,
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn remedy_is_not_more_threads_if_processors_or_memory_are_short() {
         let cases = [
-            ("runnable", "give the process more processors"),
+            ("runnable", "give the process more CPUs"),
             ("gc-stall", "larger heap"),
         ];
         for (cause, expected) in cases {

@@ -124,9 +124,8 @@ fn finding(facts: &Facts<'_>, lock: &Lock, wait: &Wait, whose: &Whose, deeds: &D
         (None, None) => String::new(),
     };
     let what = format!(
-        "{} waits {} of its time for {kind}{on} in {place}{held}",
-        whose.name,
-        percent(share.value)
+        "{} for {kind}{on} in {place}{held}",
+        whose.spends("wait", share.value)
     );
     evidence.extend(inside.as_ref().map(|(_, evidence)| evidence.clone()));
     let is_known = holder.is_some();
@@ -372,6 +371,90 @@ mod tests {
             found[0].remedy.starts_with("do not wait inside"),
             "{found:?}"
         );
+    }
+
+    /// The finding if w-1 waits for w-2, which has this stack and further samples: cause, monitor,
+    /// stack, number.
+    fn held(stack: &str, own: &[(&str, &str, &str, u64)]) -> Finding {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 400, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", Some(stack));
+        for (cause, monitor, stack, count) in own {
+            art.look("w-2", "POST /a", cause, stack, *count, 20);
+            if !monitor.is_empty() {
+                art.detail(monitor);
+            }
+        }
+        let mut found = art.found(check);
+        // The holder may wait for another lock itself.
+        found.retain(|it| it.what.contains("of app.Ledger in app.Ledger.book"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    const SLEEPS: &str = "java.lang.Thread.sleep;app.Ledger.book";
+
+    #[test]
+    fn holder_sleeping_where_others_wait_is_said_to_sleep() {
+        let waits = ("monitor", "app.Ledger@7f00", "app.Ledger.book", 200);
+        for sleeps in [200, 4] {
+            let found = held(SLEEPS, &[waits, ("sleep", "", SLEEPS, sleeps)]);
+            let expected = "w-* holds it and waits (sleep) in app.Ledger.book, which calls \
+                            Thread.sleep";
+            assert!(found.what.contains(expected), "{found:?}");
+            let remedy = "Thread.sleep waits while it is held";
+            assert!(found.remedy.contains(remedy), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn native_method_that_the_holder_calls_is_named() {
+        let sleeps = "libc.so.6.__futex_wait[native];libjvm.so.JVM_Sleep[native];\
+                      java.lang.Thread.sleep[native];app.Ledger.book";
+        let found = held(sleeps, &[("sleep", "", sleeps, 200)]);
+        let expected = "waits (sleep) in app.Ledger.book, which calls Thread.sleep";
+        assert!(found.what.contains(expected), "{found:?}");
+    }
+
+    #[test]
+    fn holder_without_samples_has_the_cause_of_its_stack() {
+        let mut art = Art::default();
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 40, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", Some(SLEEPS));
+        art.look("w-3", "POST /a", "sleep", SLEEPS, 2, 20);
+        let found = art.found(check);
+        let expected = "holds it and waits (sleep) in app.Ledger.book";
+        assert!(found[0].what.contains(expected), "{found:?}");
+    }
+
+    #[test]
+    fn holder_of_a_lock_waiting_for_another_lock_is_named() {
+        let nested = ("monitor", "app.Other@7f10", "app.Ledger.book", 200);
+        let waits = ("monitor", "app.Ledger@7f00", "app.Ledger.book", 200);
+        let found = held("app.Ledger.book", &[waits, nested]);
+        let expected = "w-* holds it and waits (monitor) in app.Ledger.book";
+        assert!(found.what.contains(expected), "{found:?}");
+    }
+
+    #[test]
+    fn stack_of_a_thread_that_waits_for_the_lock_is_no_holders() {
+        let waits = ("monitor", "app.Ledger@7f00", "app.Ledger.book", 400);
+        let found = held("app.Ledger.book", &[waits]);
+        assert!(!found.what.contains("holds it"), "{found:?}");
+        assert_eq!(found.sure, Sure::Medium);
+    }
+
+    #[test]
+    fn wait_of_the_holder_that_began_long_before_counts() {
+        let mut art = Art::default();
+        art.look("w-2", "POST /a", "socket", SLEEPS, 450, 20);
+        for _ in 0..4 {
+            art.look("w-3", "POST /a", "sleep", SLEEPS, 400, 20);
+        }
+        art.look("w-1", "POST /a", "monitor", "app.Ledger.book", 200, 20);
+        art.detail("app.Ledger@7f00").owner("w-2", Some(SLEEPS));
+        let found = art.found(check);
+        assert!(found[0].what.contains("waits (socket) in"), "{found:?}");
     }
 
     #[test]

@@ -102,8 +102,8 @@ fn finding(
         .map_or(String::new(), |(place, _)| format!(", by {place}"));
     let counted = Evidence {
         text: format!(
-            "{}, {} in all, {} for the longest",
-            plural(sum.times, &format!("operation {name}")),
+            "{}, {} in all, longest {}",
+            plural(sum.times, &format!("{name} operation")),
             duration(sum.ns as f64),
             duration(sum.longest_ns as f64)
         ),
@@ -156,7 +156,7 @@ fn payers(facts: &Facts<'_>) -> Option<Evidence> {
     let endpoint = endpoint.filter(|_| paid.stopped_ns > 0)?;
     Some(Evidence {
         text: format!(
-            "most affected endpoint: {endpoint}, {} of its time at safepoints, {} for one request",
+            "most affected endpoint: {endpoint}, {} of its time in safepoints, max {} in a request",
             percent(paid.stopped_ns as f64 / paid.duration_ns.max(1) as f64),
             duration(paid.most_ns as f64)
         ),

@@ -91,7 +91,7 @@ fn finding(
         share,
         evidence: vec![Evidence {
             text: format!(
-                "{} held that way",
+                "{} held by such waits",
                 plural(carriers as u64, "platform thread")
             ),
             view: View {

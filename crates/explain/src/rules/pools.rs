@@ -172,9 +172,8 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time in {pool}{by}: all of the pool is in use",
-                whose.name,
-                percent(share.value)
+                "{} in {pool}{by}: all of the pool is in use",
+                whose.spends("wait", share.value)
             ),
             weight: wait.gravity(facts),
             share,
@@ -355,7 +354,7 @@ impl Pool<'_> {
                 ),
                 false => format!(
                     "shorten the wait in {}; until then more threads than {threads} help, because \
-                     these do not use the processors",
+                     these do not use the CPUs",
                     short(place)
                 ),
             },

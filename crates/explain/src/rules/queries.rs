@@ -393,8 +393,8 @@ impl Shown {
             Shown::Results(_) => {
                 "sampled allocations show this number of query results for each request".to_owned()
             }
-            Shown::Turns(_) => "its threads got a processor this often for each request, and had \
-             hardly any other waits"
+            Shown::Turns(_) => "its threads got a CPU this often for each request, and had hardly \
+             any other waits"
                 .to_owned(),
             Shown::Lazy => "the stacks load parts of objects when they are first used".to_owned(),
         }
@@ -413,7 +413,7 @@ impl Shown {
             Shown::Lazy => (Sure::High, "the frames are those of loading one by one"),
             Shown::Turns(_) => (
                 Sure::Medium,
-                "a thread also gets a processor again after others took it",
+                "a thread also gets a CPU again after others took it",
             ),
         }
     }

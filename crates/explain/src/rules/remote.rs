@@ -4,7 +4,7 @@ use super::{no_wall, queries};
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
-use crate::numbers::{duration, percent, short};
+use crate::numbers::{duration, short};
 use crate::stacks::Nodes;
 use crate::waits::{Wait, gather};
 
@@ -98,8 +98,8 @@ impl Shown {
         let place = short(place);
         match self {
             Shown::Request | Shown::Long => format!(
-                "see why {peer} is slow; call it less often in {place} (cache, batch), in \
-                 parallel, over keep-alive connections"
+                "find out why {peer} is slow, or call it less often in {place} (cache, batch), in \
+                 parallel, or over keep-alive connections"
             ),
             Shown::Often => format!(
                 "answers are fast: call {peer} less often in {place} (cache, batch), or in \
@@ -150,9 +150,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} waits {} of its time for {peer} in {place}{each}",
-                whose.name,
-                percent(share.value)
+                "{} for {peer} in {place}{each}",
+                whose.spends("wait", share.value)
             ),
             weight: wait.gravity(facts),
             share,

@@ -181,12 +181,12 @@ fn remedy(place: &str, state: &str) -> String {
     };
     match state {
         STARVED => format!(
-            "{place} could not stop because it had no processor: give the process more processors, \
-             or fewer threads that run at once"
+            "{place} could not stop because it had no CPU: give the process more CPUs, or let \
+             fewer threads run at once"
         ),
         "page-fault" => format!(
             "{place} waited for memory: avoid swapping (mlock, a smaller heap), touch the heap at \
-             the start (-XX:+AlwaysPreTouch), do not map files that are not in memory"
+             the start (-XX:+AlwaysPreTouch), and do not map files that are not in memory"
         ),
         "vm" => format!(
             "{place} was inside the JVM or a native call and stopped late; see its stack, and \
@@ -220,7 +220,7 @@ fn unnamed(facts: &Facts<'_>, share: Share, longest: u64) -> Finding {
         }],
         remedy: match facts.is_ours() {
             true => {
-                "record with a shorter look (see docs/safepoints.md), or log the JVM's own view: \
+                "record with a shorter --late (see docs/safepoints.md), or log the JVM's own view: \
                  -Xlog:safepoint*"
             }
             false => "record with dwell, which sees late threads: dwell record PID",

@@ -92,11 +92,7 @@ fn of_requests(
         });
     Some(Finding {
         rule: "",
-        what: format!(
-            "{} sleeps {} of its time in {place}{each}",
-            whose.name,
-            percent(share.value)
-        ),
+        what: format!("{} in {place}{each}", whose.spends("sleep", share.value)),
         weight: wait.gravity(facts),
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
@@ -106,7 +102,7 @@ fn of_requests(
             short(place)
         ),
         sure: Sure::High,
-        because: "its threads were sampled asleep while they had the request".to_owned(),
+        because: "its threads were sampled asleep while they handled the request".to_owned(),
     })
 }
 

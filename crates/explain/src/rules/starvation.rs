@@ -35,7 +35,10 @@ const IDLE_PART: f64 = 0.3;
 const TAKEN_PART: f64 = 0.2;
 
 /// Remedy against a hypervisor.
-const UNSHARED: &str = "run it where processors are not shared (steal time in top, vmstat)";
+const UNSHARED: &str = "run it where CPUs are not shared (steal time in top, vmstat)";
+/// Remedy against other processes.
+const OWN_CPUS: &str = "move other load off this machine (find it with top), or reserve CPUs for \
+                        this process (cpu.weight, cpusets, a CPU request)";
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
@@ -155,12 +158,12 @@ fn own_remedy(facts: &Facts<'_>, limit: f64, wanted: f64) -> String {
     let enough = (limit.ceil() as u64).max(1);
     let whose = readiest(facts).map_or(String::new(), |(group, threads)| {
         let threads = plural(threads as u64, "thread");
-        format!(" ({threads} of {group} waited for one)")
+        format!(" ({threads} of {group} waited for a CPU)")
     });
     let wanted = (wanted.ceil() as u64).max(enough + 1);
     format!(
-        "give the process more processors (up to {wanted} would be used), or make the hot path \
-         shorter; more than about {} at once make nothing faster here{whose}",
+        "give the process more CPUs (it would use up to {wanted}), or make the hot path shorter; \
+         running more than about {} at once makes nothing faster here{whose}",
         plural(enough, "thread")
     )
 }
@@ -176,16 +179,16 @@ fn reason(
     let (Some(used), Some(limit)) = (used, limit) else {
         return (
             String::new(),
-            "find out whether this process or others use the processors (top, cpu.stat of the \
-             control group): then run fewer threads at once, or add processors"
+            "find out whether this process or others use the CPUs (top, cpu.stat of the control \
+             group); then run fewer threads at once, or add CPUs"
                 .to_owned(),
         );
     };
     if used >= ALL_OF_THEM * limit {
         return (
             format!(
-                ": {wanted:.1} threads want to run at a time on average, and it uses {used:.1} of \
-                 its {limit:.1} processors"
+                ": on average {wanted:.1} threads want to run at once, and the process uses \
+                 {used:.1} of its {limit:.1} CPUs"
             ),
             own_remedy(facts, limit, wanted),
         );
@@ -233,10 +236,7 @@ fn by_machine(
             ": {average}, other processes use {:.1} of {all:.1}",
             machine.others
         ),
-        format!(
-            "move other load off this machine (top), or give this process processors or a larger \
-             share of its own (cpu.weight, cpusets, a CPU request){own}"
-        ),
+        format!("{OWN_CPUS}{own}"),
     )
 }
 
@@ -248,7 +248,7 @@ fn in_bursts(average: &str, machine: &Use) -> (String, String) {
         return (
             format!(
                 ": {average}, the hypervisor gives {:.1} of {all:.1} to others, and {:.1} are \
-                 idle: a thread waits where its processor was taken",
+                 idle: a thread waits if the hypervisor takes its CPU",
                 machine.stolen, machine.idle
             ),
             format!("{UNSHARED}, or let fewer threads run at once"),
@@ -278,8 +278,8 @@ fn by_numbers(facts: &Facts<'_>, used: f64, limit: f64, wanted: f64) -> (String,
     if wanted >= TOO_MANY * limit {
         return (
             format!(
-                ": {wanted:.1} threads want to run at a time on average, and it gets only \
-                 {used:.1} of {limit:.1} processors, others use the rest"
+                ": on average {wanted:.1} threads want to run at once, and the process gets only \
+                 {used:.1} of {limit:.1} CPUs; others use the remaining ones"
             ),
             format!(
                 "{}; also look for other load on this machine (top)",
@@ -290,27 +290,27 @@ fn by_numbers(facts: &Facts<'_>, used: f64, limit: f64, wanted: f64) -> (String,
     (
         // The recording has no data to decide between the two.
         format!(
-            ": it uses only {used:.1} of {limit:.1} processors on average; others have the rest, \
-             or its threads want to run at the same moments"
+            ": average use {used:.1} of {limit:.1} CPUs; either others use the remaining ones, or \
+             its threads want to run at the same moments"
         ),
-        "look for other load on this machine (top): if there is much, move it away, or give this \
-         process processors or a larger share of its own (cpu.weight, cpusets, a CPU request); if \
-         there is little, let fewer threads run at once, or spread work that starts together"
-            .to_owned(),
+        format!(
+            "look for other load on this machine (top). If there is much, {OWN_CPUS}; if there is \
+             little, let fewer threads run at once, or spread work that starts together"
+        ),
     )
 }
 
 /// Use of the processors while threads were runnable.
 fn machines_account(machine: &Use) -> Evidence {
     let stolen = match machine.stolen >= 0.05 {
-        true => format!(", the hypervisor had {:.1}", machine.stolen),
+        true => format!(", the hypervisor {:.1}", machine.stolen),
         false => String::new(),
     };
     Evidence {
         text: format!(
-            "in the seconds in which threads were runnable, of {:.1} processors this process used \
-             {:.1}, others {:.1}{stolen}, and {:.1} were idle",
-            machine.processors, machine.own, machine.others, machine.idle
+            "in the seconds in which threads were runnable, this process used {:.1} of {:.1} CPUs, \
+             other processes {:.1}{stolen}; {:.1} were idle",
+            machine.own, machine.processors, machine.others, machine.idle
         ),
         view: View::default(),
         stack: Vec::new(),
@@ -328,7 +328,7 @@ fn kernels_account(facts: &Facts<'_>) -> Option<Evidence> {
     let (cpu, waited) = (sum(|time| time.cpu_ns), sum(|time| time.waited_ns));
     (!times.is_empty() && facts.endpoint.is_none()).then(|| Evidence {
         text: format!(
-            "by the kernel's account {} ran {} and waited {} for a processor",
+            "counted by the kernel: {} ran {} and waited {} for a CPU",
             plural(times.len() as u64, "thread"),
             duration(cpu as f64),
             duration(waited as f64)
@@ -358,10 +358,7 @@ mod tests {
             found[0].what.contains("wait for a CPU 67 % of"),
             "{found:?}"
         );
-        assert!(
-            found[0].what.contains("1.9 of its 2.0 processors"),
-            "{found:?}"
-        );
+        assert!(found[0].what.contains("1.9 of its 2.0 CPUs"), "{found:?}");
         let remedy = &found[0].remedy;
         for part in ["2 threads at once", "(1 thread of w-* waited"] {
             assert!(remedy.contains(part), "{remedy}");
@@ -377,7 +374,7 @@ mod tests {
         }
         let found = art.found(check);
         assert!(found[0].what.contains("gets only 0.6 of 2.0"), "{found:?}");
-        for part in ["up to 6 would be used", "other load"] {
+        for part in ["it would use up to 6", "other load"] {
             assert!(found[0].remedy.contains(part), "{found:?}");
         }
     }
@@ -385,7 +382,7 @@ mod tests {
     #[test]
     fn one_that_does_not_is_starved_by_others() {
         let found = starved(6).found(check);
-        assert!(found[0].what.contains("others have the rest"), "{found:?}");
+        assert!(found[0].what.contains("either others use"), "{found:?}");
         assert!(found[0].remedy.contains("other load"), "{found:?}");
     }
 
@@ -404,7 +401,7 @@ mod tests {
         assert!(what.contains("other processes use 1.3 of 2.0"), "{what}");
         assert!(found[0].remedy.starts_with("move other load"), "{found:?}");
         let shown: Vec<_> = found[0].evidence.iter().map(|e| e.text.clone()).collect();
-        let told = "of 2.0 processors this process used 0.6, others 1.3, and 0.1 were idle";
+        let told = "this process used 0.6 of 2.0 CPUs, other processes 1.3; 0.1 were idle";
         assert!(shown.iter().any(|text| text.contains(told)), "{shown:?}");
     }
 
@@ -468,7 +465,7 @@ mod tests {
         assert_eq!(held_back(60, 90, 40), []);
         // More than can follow from it.
         let found = held_back(90, 60, 40);
-        assert!(found[0].what.contains("others have the rest"), "{found:?}");
+        assert!(found[0].what.contains("either others use"), "{found:?}");
         // The other rule says nothing of so little.
         assert_eq!(held_back(60, 90, 2).len(), 1);
     }

@@ -4,7 +4,7 @@ use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::numbers::{duration, percent, plural, some_of};
 use crate::share::Share;
-use dwell_profile::{Lack, Profile};
+use dwell_profile::{Lack, Profile, Recorder};
 
 /// Less is too short: a program has not done everything yet.
 const SHORTEST_NS: u64 = 3_000_000_000;
@@ -48,7 +48,9 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
     let remedy = |lack| profile.info().remedy(lack);
     let mut reasons = Vec::new();
     let span_ns = profile.info().duration_ns;
-    if span_ns < SHORTEST_NS {
+    // Files of other tools may not say how long they are.
+    let is_known = span_ns > 0 || profile.info().recorder() == Recorder::Dwell;
+    if is_known && span_ns < SHORTEST_NS {
         let text = format!("it is {} long", duration(span_ns as f64));
         reasons.push((text, remedy(Lack::Samples)));
     }
@@ -141,6 +143,18 @@ mod tests {
             what.contains("1.0 s long") && what.contains("20 samples"),
             "{what}"
         );
+    }
+
+    #[test]
+    fn unknown_length_is_not_a_short_one() {
+        let mut art = Art::default();
+        art.cpu("w", "", "app.A.b", 200, 10);
+        art.builder.info.duration_ns = 0;
+        art.builder.info.profiler_version = "1".to_owned();
+        assert!(art.found(check)[0].what.contains("0.0 ns long"));
+        art.builder.info.profiler_version.clear();
+        art.builder.info.sample_event = "pprof".to_owned();
+        assert_eq!(art.found(check), []);
     }
 
     #[test]

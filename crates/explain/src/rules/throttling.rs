@@ -61,8 +61,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(vec![Finding {
         rule: "",
         what: format!(
-            "the CPU quota of {quota:.1} processors was used up in {in_periods} of its periods, \
-             and threads were throttled {} in all",
+            "the quota of {quota:.1} CPUs was used up in {in_periods} of its periods, and threads \
+             were throttled for {} in all",
             duration(limit.throttled_ns as f64)
         ),
         weight,
@@ -102,7 +102,7 @@ mod tests {
         art.processors(8, 1500, 100, 40);
         let found = art.found(check);
         assert!(
-            found[0].what.contains("1.5 processors was used up in 40 %"),
+            found[0].what.contains("1.5 CPUs was used up in 40 %"),
             "{found:?}"
         );
         assert!(found[0].remedy.contains("ActiveProcessorCount=2"));

@@ -4,7 +4,7 @@
 use super::{no_such_waits, no_wall};
 use crate::evidence::Facts;
 use crate::finding::{Finding, Sure, Verdict};
-use crate::numbers::{duration, percent, short};
+use crate::numbers::{duration, short};
 use crate::share::Share;
 use crate::waits::{Whose, gather};
 use dwell_profile::Platform;
@@ -111,11 +111,8 @@ fn what(facts: &Facts<'_>, kind: &Kind, whose: &Whose, share: &Share, place: &st
     let each = each.map_or(String::new(), |ns| {
         format!(", {} a request on average", duration(ns))
     });
-    let (name, of) = (&whose.name, percent(share.value));
-    format!(
-        "{name} spends {of} of its time {}, most of it in {place}{each}",
-        kind.on
-    )
+    let spends = whose.spends("spend", share.value);
+    format!("{spends} {}, most of it in {place}{each}", kind.on)
 }
 
 #[cfg(test)]

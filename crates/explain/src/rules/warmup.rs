@@ -22,6 +22,9 @@ const LATER_NS: u64 = 5_000_000_000;
 /// A JVM that is younger than this warms up.
 const YOUNG_NS: u64 = 120_000_000_000;
 
+/// A smaller part is left out of the sentence: it would be "0.0 %".
+const SHOWN: f64 = 0.0005;
+
 /// Frames that load, link and initialise classes.
 const LOADING: &[&str] = &[
     "java.lang.ClassLoader.loadClass",
@@ -91,12 +94,16 @@ impl Stretch {
     }
 
     fn in_words(&self) -> String {
-        let part = |weight: &Weight| percent(weight.share(&self.all));
-        format!(
-            "compiling {}, loading classes {}",
-            part(&self.compile),
-            part(&self.load)
-        )
+        let parts = [
+            ("compiling", &self.compile),
+            ("loading classes", &self.load),
+        ];
+        let parts = parts.map(|(what, weight)| (what, weight.share(&self.all)));
+        let shown = parts.iter().filter(|(_, share)| *share >= SHOWN);
+        let shown: Vec<String> = shown
+            .map(|(what, share)| format!("{what} {}", percent(*share)))
+            .collect();
+        shown.join(", ")
     }
 }
 
@@ -199,7 +206,7 @@ fn counted(facts: &Facts<'_>) -> String {
     }
     let wasted = match sum(|it| it.wasted) {
         0 => String::new(),
-        wasted => format!(", {wasted} of them in vain"),
+        wasted => format!(", {wasted} of them discarded"),
     };
     let half: u64 = facts.profile.info().start_ns + facts.profile.info().duration_ns / 2;
     let late = told.iter().filter(|it| it.time_ns >= half);
@@ -213,8 +220,8 @@ fn counted(facts: &Facts<'_>) -> String {
 
 fn remedy(is_unknown: bool, is_young: bool) -> String {
     let start = "for a faster start: class data sharing (-XX:ArchiveClassesAtExit, \
-     -XX:SharedArchiveFile) or an AOT cache (-XX:AOTCache, JDK 24 and later), and more \
-     processors; else record later, after warm-up";
+     -XX:SharedArchiveFile) or an AOT cache (-XX:AOTCache, JDK 24 and later), and more CPUs; \
+     otherwise record later, after warm-up";
     let later = "check which methods are compiled again (-Xlog:jit*=debug, \
      -XX:+PrintCompilation), whether the code cache is full (jcmd PID Compiler.codecache; \
      -XX:ReservedCodeCacheSize), and which classes are still generated";
@@ -301,8 +308,8 @@ mod tests {
             })
             .to_vec();
         let text = art.found(check)[0].evidence[0].text.clone();
-        let told =
-            "counted 40 compilations of 400 ms, 2 of them in vain, 25 % of them in the second half";
+        let told = "counted 40 compilations of 400 ms, 2 of them discarded, 25 % of them in the \
+                    second half";
         assert!(text.contains(told), "{text}");
     }
 

@@ -3,7 +3,7 @@
 //! Samples with the same stack, thread, request, cause, detail and owner are one. So all sums are
 //! exact. Only times are left out, because pprof has no field for them.
 
-mod message;
+pub(crate) mod message;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,8 @@ use message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
 use prost::Message as _;
 use sums::Sums;
 
-use crate::sample_facts::{Facts, library};
+use crate::comments::comments;
+use crate::sample_facts::{Facts, UNNAMED, library};
 use crate::typed_values::{Amount, Column, Key, Rounded};
 use crate::{NO_STACK, Program};
 
@@ -215,7 +216,7 @@ impl<'p, W: Write> File<'p, W> {
         self.last_function += 1;
         let function = Function {
             id: self.last_function,
-            name: self.text(if name.is_empty() { "[unnamed]" } else { name }),
+            name: self.text(if name.is_empty() { UNNAMED } else { name }),
             system_name: self.text(system_name),
         };
         self.part.function.push(function);
@@ -303,41 +304,6 @@ impl<'p, W: Write> File<'p, W> {
         let part = std::mem::take(&mut self.part);
         self.out.write_all(&part.encode_to_vec())
     }
-}
-
-/// Facts that a reader needs to judge the numbers.
-fn comments(profile: &Profile) -> Vec<String> {
-    let info = profile.info();
-    let mut comments = vec![format!("dwell {}", env!("CARGO_PKG_VERSION"))];
-    let recorded = [
-        ("recorded by: ", &info.profiler_version),
-        ("sampled by: ", &info.engine),
-        ("JVM: ", &info.jvm_version),
-        ("program: ", &info.java_arguments),
-    ];
-    let recorded = recorded.into_iter().filter(|(_, value)| !value.is_empty());
-    comments.extend(recorded.map(|(name, value)| format!("{name}{value}")));
-    let measured = info.measured.of();
-    if !measured.is_empty() {
-        comments.push(format!("samples are {measured}"));
-    }
-    comments.extend(profile.losses().iter().map(|it| {
-        let (cause, samples, ns) = (&it.cause, it.samples, it.weight_ns);
-        format!("lost: {cause}: samples {samples}, {ns} ns")
-    }));
-    let gaps = profile.gaps().iter();
-    let gaps_ns = gaps.fold(0u64, |sum, gap| sum.saturating_add(gap.duration_ns));
-    if gaps_ns > 0 {
-        comments.push(format!("gaps: nothing was recorded for {gaps_ns} ns"));
-    }
-    comments.extend(profile.warnings().iter().cloned());
-    if let Some(unread) = profile.unread() {
-        let (chunks, bytes) = (unread.chunks, unread.bytes);
-        comments.push(format!(
-            "not read: {bytes} bytes of {chunks} damaged chunks"
-        ));
-    }
-    comments
 }
 
 fn signed(number: u64) -> i64 {

@@ -82,8 +82,8 @@ impl Times {
     /// Why it did not run, if it hardly did.
     #[must_use]
     pub fn why_not(&self) -> Option<&'static str> {
-        /// From this duration on, half of the time is enough for an answer. A shorter time needs
-        /// nearly all of it, and a still shorter one has no answer.
+        /// From this duration on, half of the time is enough for an answer. A shorter delay needs
+        /// nearly its whole time, and a still shorter one has no answer.
         const LONG_NS: u64 = 1_000_000;
         const SHORT_NS: u64 = 200_000;
         let (first, last) = (&self.first, &self.last);

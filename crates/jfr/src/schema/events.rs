@@ -280,11 +280,11 @@ macro_rules! table { ($into:ident) => { $into! {
     told {
         line: "pauses",
         one: "GC pause",
-        lane: "Collections (pauses)",
-        title: "Collection",
+        lane: "GC pauses",
+        title: "GC pause",
         what: "pause of all threads",
         all_stand: true,
-        much: "Collections stop the program",
+        much: "GC pauses stop the program",
         cause: "gc-stall",
     }
     /// A stop of all threads by the JVM

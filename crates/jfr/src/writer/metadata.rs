@@ -309,8 +309,8 @@ mod tests {
         let one = |_| {
             let kind = varint(bytes);
             let len = if kind == 1 { 0 } else { varint(bytes) };
-            let (text, rest) = bytes.split_at(len);
-            *bytes = rest;
+            let (text, after) = bytes.split_at(len);
+            *bytes = after;
             String::from_utf8(text.to_vec()).unwrap()
         };
         (0..count).map(one).collect()

@@ -44,7 +44,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 const CENSUS: Duration = Duration::from_millis(100);
 /// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Reading them takes at most one part in this many of the time.
+/// Reading them takes at most the elapsed time divided by this.
 const LOOK_SHARE: u32 = 50;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
@@ -89,8 +89,8 @@ pub enum Error {
     },
     /// Each thread needs a descriptor on each processor.
     #[error(
-        "process {pid} has {threads} threads on {processors} processors: sampling them takes \
-         {needed} descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
+        "process {pid} has {threads} threads on {processors} CPUs: sampling them takes {needed} \
+         descriptors, {limit} are allowed; raise `ulimit -n`, or record with the agent"
     )]
     TooMany {
         /// The process.

@@ -106,7 +106,7 @@ pub(super) fn add(
 #[derive(Default)]
 pub(super) struct Reader {
     /// Stands for threads that events do not name.
-    nobody: Option<ThreadId>,
+    unknown: Option<ThreadId>,
 }
 
 impl Reader {
@@ -118,9 +118,9 @@ impl Reader {
         contexts: &Contexts<'_>,
         node_of: &mut impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
     ) -> Allocation {
-        let nobody = &mut self.nobody;
+        let unknown = &mut self.unknown;
         let thread = told.thread.unwrap_or_else(|| {
-            *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
+            *unknown.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
         });
         let failure = Some(&*told.failure).filter(|text| !text.is_empty());
         let stack = node_of(builder, told.stack, failure);

@@ -41,7 +41,7 @@ pub(super) fn add(
     contexts: &Contexts<'_>,
     mut node_of: impl FnMut(&mut Builder, Option<u32>, Option<&str>) -> NodeId,
 ) {
-    let mut nobody = None;
+    let mut unknown = None;
     let is_ours = super::is_ours(recording);
     for (wait, worked_for) in recording.told::<(Wait, WorkedFor)>() {
         // Of other recorders each one that lasts long enough stands for itself.
@@ -50,7 +50,7 @@ pub(super) fn add(
             continue;
         };
         let thread = wait.thread.unwrap_or_else(|| {
-            *nobody.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
+            *unknown.get_or_insert_with(|| builder.thread("[unknown thread]", 0, 0, false))
         });
         let failure = Some(&*wait.failure).filter(|text| !text.is_empty());
         let stack = node_of(builder, wait.stack, failure);

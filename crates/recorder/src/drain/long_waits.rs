@@ -65,7 +65,7 @@ impl Waits {
         }
     }
 
-    /// The accounts now; `None` if the kernel does not tell how long threads wait for processors.
+    /// The accounts now; `None` if the kernel does not report how long threads wait for CPUs.
     fn now(&self) -> Option<Moment> {
         let mut buffer = [0; TEXT_BYTES];
         let text = self.files.read(self.tid, "schedstat", &mut buffer)?;

@@ -4,9 +4,9 @@
 //! switches a second it takes up to 2 % of a processor, where samples every 10 ms cost 0.3. A
 //! timer costs nothing there, but it does not show where in the kernel a sample was. So such
 //! threads still have an event in one second of eight, drawn again each time: then a switch costs
-//! at most 0.3 us in the mean. (The second lasts from one account of the thread to the next, which
-//! comes in the second in which it was sampled again.) A mostly idle thread keeps the event, as it
-//! also shows the wall-clock sampler that the thread has not run.
+//! at most 0.3 us in the mean. Such a second lasts from one account of the thread to the next,
+//! which comes when the thread is sampled again. A mostly idle thread keeps the event, as it also
+//! shows the wall-clock sampler that the thread has not run.
 //!
 //! Timers fire in the kernel's tick. If that comes less than twice in an interval, such threads
 //! have fewer samples, which stand for more. But events of such short intervals cost five times as

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reading all mappings takes at most one part in so many of the time.
+/// Reading all mappings takes at most the elapsed time divided by this.
 const READ_SHARE: u32 = 100;
 
 /// One executable range of a module.

@@ -285,7 +285,7 @@ pub trait Looks<R: Runtime>: Sized {
 /// The runtime's watchers while a recording lasts, on threads of its own.
 pub trait Watch<R: Runtime>: Sized + Send {
     /// Begins; `None` if there is nothing to watch. A part that does not work is reported as
-    /// trouble: the rest of the recording is not affected.
+    /// trouble: the other parts of the recording are not affected.
     fn start(setup: &Arc<Setup<R>>, progress: &Arc<Progress>) -> Option<Self>;
 
     /// Ends it; its results are queued for the drainer then.

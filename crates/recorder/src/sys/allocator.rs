@@ -91,7 +91,8 @@ fn is_own() -> bool {
     (OWN_THREADS.iter()).any(|tid| tid.load(Ordering::Relaxed) == own)
 }
 
-/// Memory if `malloc` has none; null on threads that are not ours if the reserve is empty, too.
+/// Memory after `malloc` has failed. On threads that are not ours it is null if the reserve is
+/// empty, too.
 #[cold]
 fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     const TEXT: &[u8] = b"dwell: out of memory; the recording ends here\n";
@@ -133,8 +134,8 @@ fn some(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
 
 // SAFETY: calls go to the system's allocator with the caller's arguments, which the callers of
 // these methods have promised to be what that allocator asks for too (both are `GlobalAlloc`), and
-// its answers come back unchanged. Where it has none the reserve gives a block of the size and
-// alignment of the layout, which is recognised by its address and never shown to the system's.
+// its answers come back unchanged. If it fails, the reserve gives a block of the size and alignment
+// of the layout, which is recognised by its address and never passed to the system's allocator.
 unsafe impl GlobalAlloc for Enough {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the same contract, see above.

@@ -1,4 +1,4 @@
-//! Memory for when `malloc` has none: mapped before a recording begins, so that threads of ours
+//! Memory for the case that `malloc` fails: mapped before a recording begins, so that our threads
 //! can end it in order. Blocks are powers of two; a freed one is used again for its size.
 //!
 //! Serves an allocator: it must not allocate.

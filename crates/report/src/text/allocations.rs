@@ -26,7 +26,7 @@ impl Report<'_> {
         told += &match (sampling.interval_bytes, sampling.rate) {
             (0, _) => String::new(),
             (_, 0) if sampling.has_grown() => format!(
-                ", interval raised to {interval} (rate limit {})",
+                ", interval raised from {} to {interval} (rate limit)",
                 bytes(sampling.asked_bytes)
             ),
             (_, 0) => format!(", mean interval {interval}"),

@@ -117,7 +117,7 @@ impl Report<'_> {
         }
         if sums.lost > 0 {
             self.raw(&format!(
-                "  lost: {} (buffer full), which stood for {}: shares are of the rest",
+                "  lost: {} (buffer full), which stood for {}; shares are without them",
                 plural(sums.lost, "wait"),
                 duration(sums.lost_ns)
             ));

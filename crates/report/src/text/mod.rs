@@ -304,24 +304,23 @@ impl<'p> Report<'p> {
         };
         let share = self.profile.self_cost_share();
         let share = share.map_or(String::new(), |share| {
-            format!(" ({} of one)", percent(share))
+            format!(" ({} of one CPU)", percent(share))
         });
         let text = format!(
-            "{} of CPU{share}, handler {} median, {} p99, {} max",
+            "{} of CPU time{share}, handler {} median, {} p99, {} max",
             duration(cost.agent_cpu_ns),
             duration(cost.handler_p50_ns),
             duration(cost.handler_p99_ns),
             duration(cost.handler_max_ns),
         );
         self.line("dwell used", &text);
-        let text = format!(
-            "{} for tables and the open chunk; {} written, {} walked, {} samples dropped",
-            bytes(cost.memory_bytes),
-            bytes(cost.bytes),
-            plural(cost.walks, "stack"),
-            count(cost.dropped),
-        );
-        self.line("", &text);
+        let parts = [
+            format!("{} for tables and the open chunk", bytes(cost.memory_bytes)),
+            format!("{} written", bytes(cost.bytes)),
+            format!("{} walked", plural(cost.walks, "stack")),
+            format!("{} dropped", plural(cost.dropped, "sample")),
+        ];
+        self.list("", &parts);
     }
 
     fn shares(&mut self) {
@@ -537,9 +536,9 @@ pub(crate) mod tests {
             "gaps       1 gap, 5.00 ms in all, longest 5.00 ms: paused",
             "pauses     3 GC pauses, 15.0 ms in all (0.1 % of the time), median 4.00 ms, \
              longest 9.00 ms",
-            "CPU limit  1.50 processors; used up in 31 of 300 periods, threads throttled for \
+            "CPU limit  1.50 CPUs; used up in 31 of 300 periods, threads throttled for \
              1.20 s",
-            "machine    of 4 processors, others used 0.2, the hypervisor had 0.1, 2.4 were idle",
+            "machine    4 CPUs: other processes used 0.2, the hypervisor had 0.1, 2.4 were idle",
             "warning    the last chunk is torn",
             "spent by   program 90.0 %, GC 10.0 %, JIT 0.0 %, VM 0.0 %, profiler 0.0 %",
             "spent in   C1 60.0 %, C2 30.0 %, VM 10.0 %",
@@ -551,7 +550,7 @@ pub(crate) mod tests {
         }
         assert!(
             text.contains(
-                "dwell used 300 ms of CPU (1.0 % of one), handler 1.30 us median, 0 ns p99"
+                "dwell used 300 ms of CPU time (1.0 % of one CPU), handler 1.30 us median, 0 ns p99"
             ),
             "{text}"
         );

@@ -88,7 +88,7 @@ impl Report<'_> {
             false => String::new(),
         };
         let text = format!(
-            "{}, {}{share}, of it {} to reach them, max {}",
+            "{}, {} in all{share}; time to safepoint {}, max {}",
             count(number),
             duration(all),
             duration(reaching),
@@ -310,9 +310,8 @@ impl Report<'_> {
         let processors = self.profile.cpu_limit().map_or(0, |limit| limit.processors);
         if processors > 0 && running > processors {
             self.paragraph(&format!(
-                "Up to {} threads ran when they were asked to stop, and there are {processors} \
-                 processors: the others had to wait for a processor before they could reach a \
-                 poll.",
+                "Up to {} threads ran when a safepoint was requested, on {processors} CPUs. The \
+                 others had to wait for a CPU before they could reach a poll.",
                 count(running)
             ));
         }
@@ -409,8 +408,8 @@ mod tests {
         }];
         let profile = builder.finish();
         let head = text(&profile);
-        let line = "safepoints 12, 65.1 ms (0.2 % of the time), of it 41.1 ms to reach them, \
-                    max 40.0 ms";
+        let line = "safepoints 12, 65.1 ms in all (0.2 % of the time); time to safepoint \
+                    41.1 ms, max 40.0 ms";
         assert!(head.lines().any(|it| it == line), "{head}");
         let line = safepoint_line(&profile, &profile.safepoints()[0]);
         let expected = "42.0 ms,   40.0 ms to reach  G1CollectFull: main in a.A.x (no poll)";
@@ -502,7 +501,7 @@ mod tests {
         builder.safepoints[0].operation_ns = MS;
         let text = safepoints_text(&builder.finish());
         assert!(text.contains("Up to 9 threads ran"), "{text}");
-        assert!(text.contains("there are 4"), "{text}");
+        assert!(text.contains("on 4 CPUs"), "{text}");
         assert!(!text.contains("ThreadDump, with"), "{text}");
     }
 

@@ -45,7 +45,7 @@ impl Report<'_> {
             return;
         };
         let text = format!(
-            "{:.2} processors; used up in {} of {}, threads throttled for {}",
+            "{:.2} CPUs; used up in {} of {}, threads throttled for {}",
             limit.quota_ns as f64 / 1e9,
             count(limit.throttled),
             plural(limit.periods, "period"),
@@ -63,8 +63,8 @@ impl Report<'_> {
             _ => String::new(),
         };
         let text = format!(
-            "of {}, others used {:.1}{stolen}, {:.1} were idle",
-            plural(sum.processors, "processor"),
+            "{}: other processes used {:.1}{stolen}, {:.1} were idle",
+            plural(sum.processors, "CPU"),
             mean(sum.others_ns()),
             mean(sum.idle_ns)
         );

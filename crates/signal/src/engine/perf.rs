@@ -46,9 +46,8 @@ pub fn perf_permitted() -> Result<PerfLevel, Errno> {
     try_open(true).or_else(|_| try_open(false))
 }
 
-/// Whether an event that disables itself can hang the machine: seen in Linux 6.16 and 6.17
-/// (async-profiler, issue 1578 and pull request 1599). `release` is the kernel's, as in
-/// `uname -r`.
+/// Whether an event that disables itself can hang the machine: another profiler saw that in
+/// Linux 6.16 and 6.17. `release` is the kernel's, as in `uname -r`.
 #[must_use]
 pub fn perf_hangs(release: &str) -> bool {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());

@@ -120,7 +120,7 @@ pub const RULES: [Rule; 9] = [
     },
     Rule {
         name: "number-order",
-        advice: "\"at most 5 ms\", not \"5 ms at most\"",
+        advice: "the number comes last: \"at most 5 ms\"",
         in_questions: true,
         allowed_after: &[],
         patterns: &[
@@ -177,7 +177,7 @@ pub fn advice(rule: &str) -> &'static str {
     match RULES.iter().find(|it| it.name == rule) {
         Some(rule) => rule.advice,
         None if rule == LONG => "make two sentences of it: at most 32 words each",
-        None => "name it `unit_condition_result`, with at most 60 characters",
+        None => "name it `unit_condition_result`, in 60 characters or fewer",
     }
 }
 
@@ -372,19 +372,19 @@ mod tests {
     #[test]
     fn each_rule_finds_its_words() {
         for (text, rule) in [
-            ("The drainer is told of it later.", "told"),
+            ("It is told of it.", "told"),
             ("It tells the time.", "told"),
-            ("Kinds told apart by names.", "told"),
+            ("Kinds told apart.", "told"),
             ("The one who waits.", "who"),
             ("Who waits is idle.", "who"),
             ("It runs, whoever asks.", "who"),
-            ("What is used is counted.", "what-subject"),
+            ("What is used is new.", "what-subject"),
             ("Two parts: what is left, and others.", "what-subject"),
             ("There is none.", "absence"),
-            ("A file that nobody reads.", "absence"),
+            ("Nobody reads it.", "absence"),
             ("Of these, two are idle.", "order"),
             ("It waits; for which it asks.", "order"),
-            ("A file beside the first one.", "beside"),
+            ("A file beside this.", "beside"),
             ("They are made anew.", "homely"),
             ("The thread rests.", "homely"),
             ("A thread that is looked at.", "homely"),
@@ -404,13 +404,16 @@ mod tests {
             "The drainer reports it later.",
             "A user who waits, and people whom nothing helps.",
             "What does it cost? Who waits?",
-            "It takes at most 5 ms, and at least 2.",
+            "It takes at most 5 ms.",
+            "At least 2 are idle.",
             "It finds what is left.",
-            "The rest is idle. Rests of stacks.",
+            "The rest is idle.",
+            "Rests of stacks.",
             "Read `nobody tells who` and https://a.b/beside?nobody.",
-            "For each of them it is 1, at most 2.",
+            "For each of them: 1.",
+            "It is 1, at most 2.",
             "A besides-the-point word.",
-            "It is 0 if at least 2 are.",
+            "It is 0 if at least 2.",
         ] {
             assert_eq!(found(text), [], "{text}");
         }

@@ -14,10 +14,10 @@ import java.util.Random;
  * Runs antagonists in parallel. Prints one line per second, and at the end {@code chaos ok} with
  * the number of checks.
  *
- * <p>Arguments: {@code seconds=} {@code seed=} {@code only=} or {@code without=} names joined by
- * commas, {@code natives=} the folder of the native libraries, {@code prof=0} leaves SIGPROF to
- * others, {@code leave=exit|halt} ends the JVM with code 42 at a random moment. The exit status is
- * 0, or 1 after a wrong result, or 3 if an antagonist hangs.
+ * <p>Arguments: {@code seconds=} and {@code seed=}; {@code only=} or {@code without=} with names
+ * joined by commas. {@code natives=} is the folder of the native libraries. {@code prof=0} leaves
+ * SIGPROF to others. {@code leave=exit|halt} ends the JVM with code 42 at a random moment. The exit
+ * status is 0, or 1 after a wrong result, or 3 if an antagonist hangs.
  */
 public final class Chaos {
     private static final int WRONG = 1;
