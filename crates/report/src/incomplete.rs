@@ -35,8 +35,8 @@ pub(crate) fn incomplete_allocations(profile: &Profile) -> String {
         return String::new();
     }
     let mut told = format!(
-        "{} (buffer full) of {}, {} of the allocated bytes: shares are of the others, and incomplete \
-         by class and method",
+        "{} (buffer full) of {}, {} of the allocated bytes: shares are of the others, and \
+         incomplete by class and method",
         plural(sampling.lost, "sample"),
         size(sampling.lost_bytes),
         percent(profile.lost_allocated_share()),
