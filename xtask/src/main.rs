@@ -10,6 +10,8 @@ const USAGE: &str = "usage: cargo run -p xtask -- TASK
   handler-graph [--hook SYMBOL]... [LIBRARY]
                                        prove that signal handlers reach nothing forbidden;
                                        LIBRARY defaults to target/release/libdwell.so
+  portable FILE...                     check that built files load with each glibc from 2.17 on and
+                                       with musl
   test [--all] [--only TEXT]... [--list]
                                        run the tests, each by the rules of its kind; `./test`
                                        builds and installs what they need, and then runs this";
@@ -30,6 +32,7 @@ fn run(arguments: &[String]) -> Result<bool> {
     match arguments.split_first() {
         Some((task, rest)) if task == "tidy" => xtask::tidy::run(rest),
         Some((task, rest)) if task == "handler-graph" => xtask::graph::run(rest),
+        Some((task, rest)) if task == "portable" => xtask::portable::run(rest),
         Some((task, rest)) if task == "test" => xtask::suite::run(rest),
         _ => bail!("{USAGE}"),
     }

@@ -4,6 +4,7 @@ mod assistant;
 
 pub use assistant::Mcp;
 
+use crate::query_args::Query;
 use crate::{checked, units};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
@@ -70,6 +71,8 @@ pub enum Command {
     Mcp(Mcp),
     /// Convert a recording to another format, by an option or by the output's ending
     Convert(Convert),
+    /// Answer a question in SQL about recordings
+    Query(Query),
     /// Install the module for Mono, to record without this command
     InstallMono(InstallMono),
     /// Record a bundled service: a 30-second tour
@@ -705,14 +708,15 @@ Examples:
   dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
   dwell convert app.jfr -o app.json.gz    # for profiler.firefox.com and Perfetto
   dwell convert app.jfr -o app.otlp       # for OpenTelemetry's collector
+  dwell convert app.jfr -o tables/        # Parquet, for engines of SQL: docs/query.md
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
     /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .json.gz (Firefox
-    /// Profiler), .speedscope.json, .otlp or .otlp.json, or any name with one of the next nine
-    /// options [default with those: standard output]
+    /// Profiler), .speedscope.json, .otlp, .otlp.json or a directory/ (Parquet), or any name with
+    /// one of the next nine options [default with those: standard output]
     #[arg(short, long, value_name = "FILE", required_unless_present = "format")]
     pub output: Option<PathBuf>,
     /// Write collapsed stacks, whatever the output's ending
@@ -745,6 +749,9 @@ pub struct Convert {
     /// Write the same as OTLP profiles in JSON, whatever the output's ending
     #[arg(long, group = "format")]
     pub otlp_json: bool,
+    /// Write tables in Parquet to this directory, which is new, empty or has such tables only
+    #[arg(long, group = "format", value_name = "DIR", conflicts_with = "output")]
+    pub parquet: Option<PathBuf>,
     /// Unit of collapsed stacks [default: samples for cpu, ns for wall and lock, bytes for alloc
     /// and live]
     #[arg(long, value_enum)]

@@ -21,6 +21,8 @@ pub enum Format {
     Otlp,
     /// The same in JSON.
     OtlpJson,
+    /// A directory of tables for SQL.
+    Parquet,
     /// A profile for pprof.
     Pprof,
     /// A profile for speedscope.
@@ -31,6 +33,9 @@ pub enum Format {
 
 /// The format of a file's ending.
 pub fn format_of(output: &Path) -> Option<Format> {
+    if output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Some(Format::Parquet);
+    }
     // For an ending with two parts, the first one.
     let stem = Path::new(output.file_stem()?);
     let inner = stem.extension().unwrap_or_default();
@@ -44,6 +49,7 @@ pub fn format_of(output: &Path) -> Option<Format> {
         "gz" => (inner == "json" && format_of(stem).is_none()).then_some(Format::Firefox),
         "json" if inner == "speedscope" => Some(Format::Speedscope),
         "json" => (inner == "otlp").then_some(Format::OtlpJson),
+        "parquet" => Some(Format::Parquet),
         "txt" => Some(Format::Text),
         _ => None,
     }
@@ -201,6 +207,9 @@ mod tests {
         assert_eq!(format("a.otlp.json"), Some(Format::OtlpJson));
         assert_eq!(format("a.b.json.gz"), Some(Format::Firefox));
         assert_eq!(format("a.speedscope.json"), Some(Format::Speedscope));
+        for dir in ["a/", "a.html/", "/", "a.parquet"] {
+            assert_eq!(format(dir), Some(Format::Parquet), "{dir}");
+        }
         for other in [
             "a.jfr.gz",
             "a.gz",

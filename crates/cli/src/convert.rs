@@ -4,7 +4,7 @@ use crate::args::{Convert, Event, Report, Unit};
 use crate::checked::{self, Format};
 use crate::find::simple_name;
 use crate::writing::{self, Identity, Named};
-use crate::{Usage, long_work, recording};
+use crate::{Usage, long_work, recording, tables_dir};
 use anyhow::{Result, bail};
 use dwell_attach::options::{main_from_cmdline, main_from_java_command};
 use dwell_export::{Encoding, Program};
@@ -74,6 +74,10 @@ pub fn convert(args: &Convert) -> Result<()> {
     let profile = recording::load_with(&args.input, &args.redaction.secrets())?;
     recording::warn_of_unread(&profile, &args.input);
     check(args, &profile, &stacks)?;
+    if format == Format::Parquet {
+        let dir = args.parquet.as_ref().or(args.output.as_ref());
+        return tables_dir::write(&profile, dir.map_or(Path::new(""), |dir| dir));
+    }
     let mut is_empty = false;
     match args.output.as_deref().filter(|output| *output != "-") {
         Some(output) => writing::write(output, Named::ByUser, &[&args.input], |out| {
@@ -154,6 +158,7 @@ fn format(args: &Convert) -> Result<Format> {
         (args.speedscope, Format::Speedscope),
         (args.otlp, Format::Otlp),
         (args.otlp_json, Format::OtlpJson),
+        (args.parquet.is_some(), Format::Parquet),
     ];
     let said = said.into_iter().find(|(is_said, _)| *is_said);
     let output = args.output.as_deref().unwrap_or(Path::new(""));
@@ -166,8 +171,8 @@ fn format(args: &Convert) -> Result<Format> {
             let output = dwell_report::plain(&output.to_string_lossy());
             let text = format!(
                 "--output {output}: name it .collapsed, .txt, .html, .jfr, .pb.gz, .json.gz, \
-                 .speedscope.json, .otlp or .otlp.json, or say --collapsed, --text, --html, --jfr, \
-                 --pprof, --firefox, --speedscope, --otlp or --otlp-json"
+                 .speedscope.json, .otlp, .otlp.json or DIR/, or say --collapsed, --text, --html, \
+                 --jfr, --pprof, --firefox, --speedscope, --otlp, --otlp-json or --parquet DIR"
             );
             Err(Usage(text).into())
         }
@@ -223,6 +228,8 @@ fn write(
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
         Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
+        // Its output is a directory.
+        Format::Parquet => return Ok(Written::Nothing),
         Format::Otlp | Format::OtlpJson => {
             let encoding = match format {
                 Format::OtlpJson => Encoding::Json,

@@ -141,8 +141,9 @@ fn parse(place: &str, words: Vec<String>) -> Option<Line> {
         words.next();
     }
     let program = words.next()?;
-    // The script of the checkout has one command of its own.
-    let is_script = program == "./dwell" && words.peek().is_some_and(|it| it == "build");
+    // Commands of the checkout's script itself.
+    let is_own = |word: &String| matches!(word.as_str(), "build" | "get-duckdb");
+    let is_script = program == "./dwell" && words.peek().is_some_and(is_own);
     matches!(program.as_str(), "dwell" | "./dwell")
         .then(|| words.collect())
         .filter(|_| !is_script)

@@ -38,6 +38,8 @@ mod long_work;
 mod mcp;
 mod mono;
 mod ps;
+mod query;
+mod query_args;
 mod record;
 mod recording;
 mod reply;
@@ -45,6 +47,7 @@ mod resource;
 mod safepoints;
 mod stacks;
 mod sys;
+mod tables_dir;
 mod top;
 mod unanswered;
 mod units;
@@ -108,6 +111,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args)?,
         Command::Mcp(args) => mcp::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
+        Command::Query(args) => query::run(args)?,
         Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
         Command::Completions(args) => print(&completions::script(args.shell))?,

@@ -10,6 +10,7 @@ mod firefox;
 mod imported;
 mod json_writer;
 mod otlp;
+mod parquet;
 mod pprof;
 mod sample_facts;
 mod speedscope;
@@ -20,6 +21,7 @@ mod whole_profile;
 
 use dwell_profile::{Profile, plain};
 
+pub use self::parquet::{TABLES, parquet};
 pub use firefox::firefox;
 pub use imported::{NoTime, imported};
 pub use otlp::{Encoding, otlp};

@@ -153,6 +153,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             "code that they reach in Mono's module",
             "libmono_profiler_dwell.so",
         ),
+        portable(&target),
     ];
     applications.into_iter().chain(others).collect()
 }
@@ -162,6 +163,23 @@ fn applications() -> Part {
     let mut applications = part("applications", Count::One, "examples/apps/run");
     applications.kind = Kind::Measured;
     applications
+}
+
+/// The check of the built files for other libcs.
+fn portable(target: &Path) -> Part {
+    let mut portable = part(
+        "the built files load with each libc",
+        Count::One,
+        "cargo run --quiet --locked -p xtask -- portable",
+    );
+    let built = [
+        "release/libdwell.so",
+        "release/libmono_profiler_dwell.so",
+        "cli/dwell",
+    ];
+    let built = built.map(|file| target.join(file).display().to_string());
+    portable.command.extend(built);
+    portable
 }
 
 /// The outcome of a part by its output. A command that fails without numbers of failed tests has

@@ -14,7 +14,7 @@ const MS: u64 = 1_000_000;
 const SECRET: &str = "planted5ecret";
 
 /// A recording of a second with so many samples of 10 ms, of a program with a secret.
-fn recording(samples: u64) -> Vec<u8> {
+pub fn recording(samples: u64) -> Vec<u8> {
     let mut chunk = ChunkWriter::new(ChunkClock {
         epoch_ns: 1_700_000_000_000_000_000,
         start_ticks: 0,

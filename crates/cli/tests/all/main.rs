@@ -17,6 +17,7 @@ mod launched;
 mod mcp_server;
 mod mono;
 mod permissions;
+mod query;
 mod top;
 mod usage;
 mod view;

@@ -246,7 +246,7 @@ fn wrong_conversions_exit_with_2() {
             (&["convert", "a.jfr", "-o", "x.pprof"], "--output"),
             (
                 &["convert", "a.jfr", "-o", "x"],
-                ".collapsed, .txt, .html, .jfr, .pb.gz, .json.gz, .speedscope.json, .otlp or",
+                ".collapsed, .txt, .html, .jfr, .pb.gz, .json.gz, .speedscope.json, .otlp, .otlp.json",
             ),
             (&["convert", "a.jfr", "-o", "a.jfr"], "is the input"),
             (

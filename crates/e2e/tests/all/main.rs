@@ -18,6 +18,7 @@ mod files;
 mod hostile;
 mod intervals;
 mod jmc;
+mod libcs;
 mod libraries;
 mod limits;
 mod locks;

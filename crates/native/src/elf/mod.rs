@@ -7,6 +7,7 @@
 //! Read next: [`Symbols`] in `symbols`, then `debug` for stripped libraries and `dynamic` for those
 //! without section headers.
 
+mod bare;
 mod debug;
 mod dynamic;
 mod parts;
@@ -32,6 +33,14 @@ pub const SEGMENTS_MAX: usize = 256;
 pub const SECTIONS_MAX: usize = 65_536;
 /// Load segments are mapped in units of this many bytes.
 const PAGE_BYTES: u64 = 4096;
+/// Code bytes for each byte of unwind sections. Tables of compilers take a tenth of the code; a
+/// file with less than this has code without tables.
+const CODE_FOR_TABLES: u64 = 256;
+
+/// Whether unwind sections of this length can cover the code.
+fn is_covered(code_bytes: u64, table_bytes: u64) -> bool {
+    code_bytes <= table_bytes.saturating_mul(CODE_FOR_TABLES)
+}
 
 /// Why a file cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,18 +255,20 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// Compiles the unwind sections.
+    /// Compiles the unwind sections. For code that they do not cover, as in musl's libc, the rules
+    /// are found in the code.
     ///
     /// # Errors
     /// [`Error::Unwind`].
     pub fn unwind_table(&self) -> Result<UnwindTable, Error> {
         let text = self.text_ranges();
-        Ok(UnwindTable::build(&unwind::Input {
+        let input = unwind::Input {
             base_svma: self.base_svma(),
             eh_frame: self.eh_frame(),
             debug_frame: self.section(b".debug_frame"),
             text: &text,
-        })?)
+        };
+        Ok(UnwindTable::build_with(&input, &self.bare_code())?)
     }
 
     /// The unwind rule at `offset` from [`Elf::base_svma`], from the file's own search table,
@@ -273,12 +284,12 @@ impl<'data> Elf<'data> {
     }
 
     /// Finds rules one by one without compiling the table, if the results equal those of
-    /// [`Elf::unwind_table`]: the search table is complete, and no other section has rules. Valid
-    /// while the bytes of this file stay at their addresses.
+    /// [`Elf::unwind_table`]: the search table is complete, and the file has no other rules.
+    /// Valid while the bytes of this file stay at their addresses.
     #[must_use]
     pub fn direct(&self) -> Option<Direct> {
         let other = self.section(b".debug_frame");
-        if other.is_some_and(|other| !other.data.is_empty()) {
+        if other.is_some_and(|other| !other.data.is_empty()) || !self.has_tables_for_code() {
             return None;
         }
         let text = self.text_ranges();

@@ -7,7 +7,7 @@ use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::FileHeader as _;
 
-use super::SECTIONS_MAX;
+use super::{SECTIONS_MAX, is_covered};
 
 /// In every real file, the headers of file and segments are within these first bytes.
 const HEAD_BYTES: usize = 4096;
@@ -23,7 +23,8 @@ pub enum Parts {
 
 /// Reads parts of a file of `len` bytes: headers, symbols, notes and unwind sections. `read` takes
 /// an offset and a buffer and returns whether it succeeded. Other bytes stay zero. A file without
-/// section headers, or without sections of these, is read as a whole. `None` if a read fails.
+/// section headers, without sections of these, or with code that they do not cover, is read as a
+/// whole. `None` if a read fails.
 pub fn read_parts(len: usize, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len];
     fill_parts(&mut bytes, Parts::All, read)?;
@@ -103,7 +104,7 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
     let index = header.shstrndx(LE, bytes).ok()?;
     let names = bytes.get(range_of(sections.get(index as usize)?)?)?;
     let is_all = parts == Parts::All;
-    let mut has_rules = !is_all;
+    let (mut code_bytes, mut table_bytes) = (0u64, 0u64);
     let mut has_symbols = false;
     let mut ranges = Vec::new();
     for section in sections {
@@ -120,11 +121,18 @@ fn wanted(bytes: &[u8], parts: Parts) -> Option<Vec<Range<usize>>> {
             elf::SHT_SYMTAB => is_all,
             _ => is_all && (is(b".eh_frame_hdr") || is(b".gnu_debuglink")),
         };
+        if section.sh_flags.get(LE).contains(elf::SHF_EXECINSTR) {
+            code_bytes = section.sh_size.get(LE).saturating_add(code_bytes);
+        }
+        if is_rule {
+            table_bytes = section.sh_size.get(LE).saturating_add(table_bytes);
+        }
         if is_rule || is_known {
-            has_rules |= is_rule;
             ranges.extend(range_of(section));
         }
     }
+    // Code without rules is read for them.
+    let has_rules = !is_all || (table_bytes > 0 && is_covered(code_bytes, table_bytes));
     (has_rules && has_symbols).then_some(ranges)
 }
 

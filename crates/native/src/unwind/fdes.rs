@@ -115,10 +115,10 @@ where
             offset = entry.next;
             if entry.next == entry.start + 4 {
                 // A zero length ends `.eh_frame`; in `.debug_frame` it is a known linker flaw.
-                match self.source {
-                    Source::EhFrame => return Ok(()),
-                    Source::DebugFrame => continue,
+                if self.source == Source::DebugFrame {
+                    continue;
                 }
+                return Ok(());
             }
             if !entry.is_cie && !self.fde(entry.start, functions, stats)? {
                 stats.fdes_skipped += 1;
@@ -154,9 +154,9 @@ where
             .checked_add(len)
             .filter(|next| *next <= self.data.len())?;
         let is_cie = match (self.source, is_long) {
-            (Source::EhFrame, _) => self.u32_at(body)? == 0,
             (Source::DebugFrame, false) => self.u32_at(body)? == u32::MAX,
             (Source::DebugFrame, true) => self.u64_at(body)? == u64::MAX,
+            _ => self.u32_at(body)? == 0,
         };
         Some(Entry {
             start,

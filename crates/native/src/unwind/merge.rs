@@ -12,6 +12,7 @@ pub(super) const PADDING_MAX: u32 = 15;
 pub(super) enum Source {
     EhFrame,
     DebugFrame,
+    Code,
 }
 
 #[derive(Clone, Copy, Debug)]

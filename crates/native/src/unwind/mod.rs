@@ -7,13 +7,16 @@
 //! interpret them.
 //!
 //! Read next: `fdes` (sections to FDEs), `cfa_program` (FDE to rows), `usual` (the same for usual
-//! FDEs), `merge` (rows to table), `direct` (one rule without a table).
+//! FDEs), `merge` (rows to table), `direct` (one rule without a table), `flow` (rules without
+//! sections).
 
 mod bytes;
 mod cfa_program;
 mod direct;
 mod fdes;
+mod flow;
 mod merge;
+mod stack_effect;
 mod usual;
 
 use std::fmt;
@@ -21,6 +24,7 @@ use std::ops::Range;
 
 pub use direct::{Direct, Searched};
 pub use dwell_walker::native::{Row, Rule, SavedRbp};
+pub use flow::Code;
 
 /// Maximum length of a section: four times the largest `.eh_frame` known (a browser's).
 pub const SECTION_LEN_MAX: usize = 128 << 20;
@@ -111,9 +115,18 @@ impl UnwindTable {
     /// # Errors
     /// [`Error::TooLong`] and [`Error::TooComplex`], the bounds on memory and time.
     pub fn build(input: &Input<'_>) -> Result<UnwindTable, Error> {
+        UnwindTable::build_with(input, &Code::default())
+    }
+
+    /// The same, with rules for code of which the sections know nothing.
+    ///
+    /// # Errors
+    /// See [`UnwindTable::build`].
+    pub fn build_with(input: &Input<'_>, code: &Code<'_>) -> Result<UnwindTable, Error> {
         let mut stats = Stats::default();
         let mut functions = merge::Functions::default();
         fdes::collect(input, &mut functions, &mut stats)?;
+        flow::collect(code, input.base_svma, &mut functions);
         Ok(UnwindTable {
             rows: functions.into_rows(),
             stats,
