@@ -325,7 +325,7 @@ if ! command -v cc >/dev/null; then
 elif [ ! -e "$jdk/include/jni.h" ]; then
     echo "libdwelltest_*.so: skipped, $jdk has no include/jni.h"
 else
-    for library in support alpha beta jni_exported jni_static threadctx blocking nomemory; do
+    for library in support alpha beta jni_exported jni_static threadctx blocking nomemory takesignal; do
         build_library "$library" "$jdk"
     done
     # The other way to reach thread-local variables (TLS descriptors).

@@ -367,6 +367,13 @@ FILE_AND_REPORT = [
              "drain::blocked_signals::tests::blocked_signals_are_found_by_their_bit"),
         r"blocked_signals\.rs:\d+"),
     Fault(
+        "signal-taken", "threads keep the signal that a library has taken",
+        [Edit(f"{SIGNAL}/engine/moved.rs",
+              "            if self.change_signal(&guard, signal).is_err() {",
+              "            if !FAULT && self.change_signal(&guard, signal).is_err() {")],
+        Test("signal", "replaced_perf", "events_use_another_signal_if_theirs_is_taken"),
+        r"five seconds of CPU time|replaced_perf\.rs:\d+"),
+    Fault(
         "exec-kills", "the signal of perf events ends a program that was begun by execve",
         [Edit(f"{SIGNAL}/config.rs",
               "    if matches!(engine, EngineKind::Perf { .. }) && is_unhandled {",

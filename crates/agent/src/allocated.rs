@@ -24,16 +24,18 @@ pub fn allocated(chosen: &Chosen) {
     if followed.is_none() && recorded.is_none() {
         return;
     }
-    let is_seen = agent.engine.allocated(
-        record,
-        &Allocation {
-            size: chosen.size,
-            weight: weight(chosen.size, chosen.interval),
-            class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
-            followed: followed.unwrap_or_default(),
-            is_told: recorded.is_some(),
-        },
-    );
+    let allocation = Allocation {
+        size: chosen.size,
+        weight: weight(chosen.size, chosen.interval),
+        class: allocations::number_of(&agent.classes, chosen.jvmti, chosen.class),
+        followed: followed.unwrap_or_default(),
+        is_told: recorded.is_some(),
+    };
+    let is_seen = agent.engine.allocated(record, &allocation);
+    if !is_seen && allocation.is_told && agent.engine.is_running() {
+        let thread = record.user();
+        (agent.lost_objects).add(allocation.class, thread, allocation.weight);
+    }
     if let (Some(followed), false) = (followed, is_seen) {
         alive::forget(agent, env, &followed);
     }

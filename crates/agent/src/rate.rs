@@ -20,6 +20,9 @@ pub fn begin(agent: &'static Agent, events: &Events) {
         (0, most) => Some(Rate::at_most(most, bytes, MOST, now_ns)),
         (wanted, _) => Some(Rate::about(wanted, bytes, now_ns)),
     };
+    if bytes != 0 {
+        agent.lost_objects.prepare();
+    }
     let told = rate.as_ref().map_or(0, Rate::interval);
     agent.adapted_bytes.store(told, Ordering::Relaxed);
     RATE.begin(rate);

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// `dwell start`.
 pub fn start(args: &Start) -> Result<()> {
@@ -249,7 +249,9 @@ fn described(reply: &Reply) -> String {
     if let Some(ms) = reply.number("elapsed_ms") {
         line("elapsed", units::age(Duration::from_millis(ms)));
     }
-    if let Some(text) = lease::ends(reply) {
+    if let Some(text) = lease::ended(reply, SystemTime::now()) {
+        line("ended", text);
+    } else if let Some(text) = lease::ends(reply) {
         line("ends", text);
     }
     for key in ["samples", "failed", "lost", "bytes"] {

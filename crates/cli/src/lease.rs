@@ -5,7 +5,7 @@
 use crate::agent::Agent;
 use crate::reply::Reply;
 use crate::units;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long the agent continues without a renewal.
 const LEASE: Duration = Duration::from_secs(30);
@@ -46,25 +46,41 @@ pub fn early(reply: &Reply) -> Option<String> {
     Some(text)
 }
 
-/// When the recording will end, or why it ended.
+/// When and why the recording ended, if it did.
+pub fn ended(reply: &Reply, now: SystemTime) -> Option<String> {
+    let why = match reply.get("ended")? {
+        "duration" => "its time was over",
+        "lease" => "the command that started it was gone",
+        "memory" => "the JVM was out of memory",
+        "stop" => "a command stopped it",
+        "error" => "of an internal error",
+        _ => "of a limit",
+    };
+    let since = reply.number("ended_epoch_ms").and_then(|ms| {
+        let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms))?;
+        let ago = units::age(now.duration_since(at).unwrap_or_default());
+        let date = dwell_report::date(ms.saturating_mul(1_000_000));
+        Some(format!("{ago} ago ({date}), "))
+    });
+    Some(format!("{}because {why}", since.unwrap_or_default()))
+}
+
+/// When the recording will end.
 pub fn ends(reply: &Reply) -> Option<String> {
     let age = |key| {
         let ms = reply.number(key)?;
         Some(units::age(Duration::from_millis(ms)))
     };
-    let text = match reply.get("ended") {
-        Some("duration") => "when its time was over".to_owned(),
-        Some("lease") => "because the command that started it was gone".to_owned(),
-        Some("memory") => "because the JVM was out of memory".to_owned(),
-        None if reply.get("state") == Some("stopped") => return None,
-        _ => match (age("left_ms"), age("lease_left_ms")) {
-            (Some(left), None) => format!("in {left}"),
-            (Some(left), Some(lease)) => {
-                format!("in {left}; in {lease} if the command that started it is gone")
-            }
-            (None, Some(lease)) => format!("in {lease} if the command that started it is gone"),
-            (None, None) => return None,
-        },
+    if reply.get("state") == Some("stopped") {
+        return None;
+    }
+    let text = match (age("left_ms"), age("lease_left_ms")) {
+        (Some(left), None) => format!("in {left}"),
+        (Some(left), Some(lease)) => {
+            format!("in {left}; in {lease} if the command that started it is gone")
+        }
+        (None, Some(lease)) => format!("in {lease} if the command that started it is gone"),
+        (None, None) => return None,
     };
     Some(text)
 }
@@ -125,7 +141,28 @@ mod tests {
             "in 1m01s; in 42.0s if the command that started it is gone"
         );
         assert_eq!(of("ok\nleft_ms=2500\n").unwrap(), "in 2.5s");
-        let gone = of("ok\nended=lease\nlease_left_ms=0\n").unwrap();
-        assert_eq!(gone, "because the command that started it was gone");
+        assert_eq!(of("ok\nstate=stopped\nleft_ms=2500\n"), None);
+    }
+
+    #[test]
+    fn status_says_when_and_why_a_recording_ended() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_123);
+        let of = |text: &str| ended(&Reply::parse(text.as_bytes()).unwrap(), now);
+        assert_eq!(of("ok\nstate=running\nleft_ms=5\n"), None);
+        for (why, told) in [
+            ("stop", "a command stopped it"),
+            ("duration", "its time was over"),
+            ("lease", "the command that started it was gone"),
+            ("memory", "the JVM was out of memory"),
+            ("error", "of an internal error"),
+        ] {
+            let text = of(&format!("ok\nended={why}\nended_epoch_ms=1700000000000\n"));
+            let expected = format!("2m03s ago (2023-11-14 22:13:20 UTC), because {told}");
+            assert_eq!(text.as_deref(), Some(&expected[..]));
+        }
+        assert_eq!(
+            of("ok\nended=stop\n").unwrap(),
+            "because a command stopped it"
+        );
     }
 }

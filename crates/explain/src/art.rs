@@ -75,6 +75,7 @@ impl Art {
         for cell in stack.split(';').rev() {
             let cell = cell.trim();
             let (path, kind) = match cell.strip_suffix("[native]") {
+                Some(path) if path.starts_with("[kernel]") => (path, FrameKind::Kernel),
                 Some(path) => (path, FrameKind::Native),
                 None => (cell, FrameKind::C2),
             };

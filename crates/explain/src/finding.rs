@@ -172,6 +172,9 @@ pub struct Explanation {
     pub waits_note: String,
     /// Whether endpoints are handlers found in stacks: the program has named none.
     pub has_derived_endpoints: bool,
+    /// Events of another recorder that are no time of threads. None for one endpoint alone: their
+    /// endpoints are not known.
+    pub event_tables: Vec<dwell_profile::EventTable>,
 }
 
 /// Result of a rule.

@@ -65,6 +65,10 @@ pub fn explain(profile: &Profile, options: &Options) -> Explanation {
             None => String::new(),
         },
         has_derived_endpoints: profile.has_derived_endpoints(),
+        event_tables: match options.endpoint {
+            Some(_) => Vec::new(),
+            None => profile.event_tables(),
+        },
         ..Explanation::default()
     };
     explanation.lost_of = facts.lost_of();

@@ -5,9 +5,11 @@
 
 use crate::finding::Focus;
 use crate::names::Set;
-use dwell_profile::{MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform};
+use dwell_profile::{
+    Frame, FrameKind, MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform,
+};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// Maximum number of frames to read, from the top of a stack.
 const TOP_MAX: usize = 128;
@@ -62,6 +64,33 @@ pub(crate) fn is_of_framework(class: &str) -> bool {
     is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
 }
 
+/// How the names of libraries begin that others call for memory, text and threads: the code of a
+/// stack is that of its caller.
+const SYSTEM: [&str; 11] = [
+    "ld-linux",
+    "ld-musl",
+    "libc++",
+    "libc-",
+    "libc.musl",
+    "libc.so",
+    "libgcc_s",
+    "libm-",
+    "libm.so",
+    "libpthread",
+    "libstdc++",
+];
+/// The same of libraries in whose threads others run.
+const THREAD_POOLS: [&str; 4] = ["libgomp", "libiomp", "libomp", "libtbb"];
+/// The same of the runtime's own, whose threads are not the program's.
+const RUNTIMES: [&str; 6] = [
+    "libdwell",
+    "libjava.so",
+    "libjli",
+    "libjvm",
+    "libmono",
+    "mono-sgen",
+];
+
 /// Methods of a stack that are shown.
 const SHOWN: usize = 8;
 
@@ -80,6 +109,16 @@ impl Heaviest {
             (self.node, self.most_ns) = (node, weight.sum);
         }
     }
+}
+
+/// A native library on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Library {
+    pub(crate) name: NameId,
+    /// Whether one of its functions there has no name.
+    pub(crate) has_nameless: bool,
+    /// Whether it is the innermost one, but for those of the system.
+    pub(crate) is_innermost: bool,
 }
 
 /// A set of nodes.
@@ -377,9 +416,19 @@ impl<'p> Stacks<'p> {
         path
     }
 
-    /// The innermost method of a stack. It stands for its whole library if that has no symbols.
+    fn frames(&self, node: NodeId) -> impl Iterator<Item = &Frame> {
+        let stack = self.profile.tree().stack(node);
+        stack.filter_map(|frame| self.profile.frames().get(frame as usize))
+    }
+
+    /// The innermost method of a stack, or the native one that called the kernel. It stands for its
+    /// whole library if that has no symbols.
     pub(crate) fn leaf(&self, node: NodeId) -> Option<MethodId> {
-        let (method, _) = self.methods(node).next()?;
+        let innermost = self.frames(node).next()?;
+        let mut outside = self.frames(node);
+        let caller = outside.find(|frame| frame.kind != FrameKind::Kernel);
+        let caller = caller.filter(|frame| !frame.kind.is_java());
+        let method = caller.unwrap_or(innermost).method;
         Some(self.nameless(method).unwrap_or(method))
     }
 
@@ -388,20 +437,88 @@ impl<'p> Stacks<'p> {
         self.nameless.get(&method).copied()
     }
 
-    /// The libraries without symbols on the top of the stack, by the methods that stand for them.
-    pub(crate) fn nameless_on_top(&self, node: NodeId) -> BTreeSet<MethodId> {
-        if self.nameless.is_empty() {
-            return BTreeSet::new();
+    /// The native libraries on the top of the stack, each once, innermost first.
+    pub(crate) fn libraries_on_top(&self, node: NodeId) -> Vec<Library> {
+        let mut libraries: Vec<Library> = Vec::new();
+        let top = self.top(node).count();
+        for frame in self.frames(node).take(top) {
+            let Some(name) = self.library(frame) else {
+                continue;
+            };
+            let has_nameless = self.nameless(frame.method).is_some();
+            match libraries.iter_mut().find(|it| it.name == name) {
+                Some(known) => known.has_nameless |= has_nameless,
+                None => libraries.push(Library {
+                    name,
+                    has_nameless,
+                    is_innermost: false,
+                }),
+            }
         }
-        let top = self.top(node);
-        top.filter_map(|method| self.nameless(method)).collect()
+        let own = libraries
+            .iter()
+            .position(|it| !self.is_one_of(it.name, &SYSTEM));
+        if let Some(innermost) = libraries.get_mut(own.unwrap_or(0)) {
+            innermost.is_innermost = true;
+        }
+        libraries
     }
 
-    /// A library without symbols, in words.
-    pub(crate) fn library_name(&self, method: MethodId) -> String {
+    /// The outermost library of a stack without methods of the platform, and its frame: the code
+    /// that a native thread runs. Those that only start threads and the runtime's own do not count.
+    pub(crate) fn library_of_thread(&self, node: NodeId) -> Option<(NameId, MethodId)> {
+        let mut outermost = None;
+        for frame in self.frames(node) {
+            if frame.kind.is_java() {
+                return None;
+            }
+            let library = self.library(frame).filter(|name| {
+                !self.is_one_of(*name, &SYSTEM) && !self.is_one_of(*name, &THREAD_POOLS)
+            });
+            outermost = library.map(|name| (name, frame.method)).or(outermost);
+        }
+        let pool = || {
+            let mut frames = self.frames(node);
+            frames.find_map(|frame| {
+                let name = self.library(frame)?;
+                self.is_one_of(name, &THREAD_POOLS)
+                    .then_some((name, frame.method))
+            })
+        };
+        let found = outermost.or_else(pool)?;
+        (!self.is_one_of(found.0, &RUNTIMES)).then_some(found)
+    }
+
+    /// The library of a native function; none for native methods and for the kernel.
+    fn library(&self, frame: &Frame) -> Option<NameId> {
+        let names = self.profile.names();
+        let is_native = matches!(frame.kind, FrameKind::Native | FrameKind::Vm);
+        let method = self.profile.methods().get(frame.method as usize);
+        let method = method.filter(|_| is_native)?;
+        let library = names.text(method.class);
+        let is_method = names.text(method.descriptor).starts_with('(');
+        let is_file = !library.is_empty() && !library.starts_with('[');
+        (is_file && !is_method).then_some(method.class)
+    }
+
+    fn is_one_of(&self, library: NameId, begins: &[&str]) -> bool {
+        let library = self.profile.names().text(library);
+        begins.iter().any(|begin| library.starts_with(begin))
+    }
+
+    /// A library in words.
+    pub(crate) fn library_name(&self, library: NameId, is_nameless: bool) -> String {
+        let library = self.profile.names().text(library);
+        match is_nameless {
+            true => format!("{library} (no symbols)"),
+            false => library.to_owned(),
+        }
+    }
+
+    /// The library of a method.
+    pub(crate) fn library_of(&self, method: MethodId) -> Option<NameId> {
         let method = self.profile.methods().get(method as usize);
-        let library = method.map_or("", |method| self.profile.names().text(method.class));
-        format!("{library} (no symbols)")
+        method.map(|method| method.class)
     }
 
     /// The line of the program's innermost method; 0 if it is not known.

@@ -66,6 +66,19 @@ pub struct AllocationSampling {
     pub sampled_ns: u64,
 }
 
+/// Lost samples of one class on one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostAllocations {
+    /// The class, as in Java.
+    pub class: NameId,
+    /// The thread that allocated the objects, if it is one, and known.
+    pub thread: Option<ThreadId>,
+    /// Samples.
+    pub samples: u64,
+    /// The bytes that they stood for.
+    pub bytes: u64,
+}
+
 /// The allocations of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatedClass {

@@ -3,7 +3,7 @@
 use dwell_jfr::hash::Seeds;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::allocations::{Allocation, AllocationSampling};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations};
 use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
@@ -63,6 +63,8 @@ pub struct Builder {
     pub allocations: Vec<Allocation>,
     /// How these were sampled.
     pub allocation_sampling: Option<AllocationSampling>,
+    /// Lost samples of allocations.
+    pub lost_allocations: Vec<LostAllocations>,
     /// Objects that are still there.
     pub live: Vec<LiveObject>,
     /// How these were followed.
@@ -175,6 +177,11 @@ impl Builder {
     /// The node of a frame below another node.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
         self.tree.child(parent, frame)
+    }
+
+    /// The node that another node is below.
+    pub(crate) fn parent(&self, node: NodeId) -> NodeId {
+        self.tree.parent(node)
     }
 
     /// Makes room for so many samples and looks, and no more.
@@ -320,6 +327,7 @@ impl Builder {
             collection_calls: self.collection_calls,
             allocations: self.allocations,
             allocation_sampling: self.allocation_sampling,
+            lost_allocations: self.lost_allocations,
             live: self.live,
             live_sampling: self.live_sampling,
             monitor_waits: self.monitor_waits,

@@ -20,17 +20,16 @@ pub enum CellUnit {
 }
 
 /// A column of numbers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventColumn {
     /// Its heading.
     pub head: &'static str,
     /// Its unit.
     pub unit: CellUnit,
-    of: fn(&Traced) -> u64,
 }
 
 /// A table. Rows are ordered by the column that [`EventTable::title`] names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventTable {
     /// The kind of its events.
     pub kind: TracedKind,
@@ -46,20 +45,27 @@ pub struct EventTable {
     pub rows: Vec<(String, Vec<u64>)>,
 }
 
+/// A column, and its value for a row.
+struct Column {
+    shown: EventColumn,
+    of: fn(&Traced) -> u64,
+}
+
 /// How a kind is shown.
 struct Shape {
     kind: TracedKind,
     title: &'static str,
     head: &'static str,
     by: fn(&Traced) -> u64,
-    columns: &'static [EventColumn],
+    columns: &'static [Column],
 }
 
-const fn column(head: &'static str, unit: CellUnit, of: fn(&Traced) -> u64) -> EventColumn {
-    EventColumn { head, unit, of }
+const fn column(head: &'static str, unit: CellUnit, of: fn(&Traced) -> u64) -> Column {
+    let shown = EventColumn { head, unit };
+    Column { shown, of }
 }
 
-const TRANSFERS: &[EventColumn] = &[
+const TRANSFERS: &[Column] = &[
     column("events", CellUnit::Count, |it| it.count),
     column("read", CellUnit::Bytes, |it| it.bytes[0]),
     column("written", CellUnit::Bytes, |it| it.bytes[1]),
@@ -67,7 +73,7 @@ const TRANSFERS: &[EventColumn] = &[
     column("longest", CellUnit::Nanos, |it| it.longest_ns),
 ];
 
-const CALLS: &[EventColumn] = &[
+const CALLS: &[Column] = &[
     column("calls", CellUnit::Count, |it| it.count),
     column("time", CellUnit::Nanos, |it| it.duration_ns),
     column("average", CellUnit::Nanos, |it| {
@@ -176,9 +182,8 @@ impl Profile {
     }
 
     fn event_table(&self, shape: &Shape, rows: &[(&str, &Traced)]) -> EventTable {
-        let has_values = |column: &&EventColumn| rows.iter().any(|(_, sum)| (column.of)(sum) > 0);
-        let columns = shape.columns.iter().filter(has_values).copied();
-        let columns: Vec<EventColumn> = columns.collect();
+        let has_values = |column: &&Column| rows.iter().any(|(_, sum)| (column.of)(sum) > 0);
+        let columns: Vec<&Column> = shape.columns.iter().filter(has_values).collect();
         let cells = |(name, sum): &(&str, &Traced)| {
             let cells = columns.iter().map(|column| (column.of)(sum));
             ((*name).to_owned(), cells.collect())
@@ -189,7 +194,7 @@ impl Profile {
             note: self.note_of(shape.kind),
             head: shape.head,
             rows: rows.iter().map(cells).collect(),
-            columns,
+            columns: columns.iter().map(|column| column.shown).collect(),
         }
     }
 

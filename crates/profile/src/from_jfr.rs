@@ -7,6 +7,7 @@ mod alive;
 mod allocations;
 mod collections;
 mod contexts;
+mod folds;
 mod foreign;
 mod host;
 mod locks;
@@ -16,7 +17,6 @@ mod stacks;
 mod stops;
 mod stretches;
 mod surroundings;
-mod thread_start;
 mod thread_time;
 mod traced;
 mod waits;
@@ -29,9 +29,9 @@ use dwell_jfr::reader::{Method, Recording, Sample as JfrSample, SampleKind, Told
 use dwell_jfr::redact::Secrets;
 
 use self::contexts::Contexts;
+use self::folds::Folds;
 use self::foreign::{Causes, Clock, Trigger};
 use self::stacks::StackNodes;
-use self::thread_start::ThreadStarts;
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread};
@@ -174,8 +174,7 @@ fn tell_clock(info: &mut Info, clock: &Clock, taken: &Taken<'_>) {
     info.mode = mode.to_owned();
 }
 
-/// The events that a profile is made of, besides samples. A recording can hold a hundred times as
-/// many of others.
+/// The events that a profile is made of, besides samples. A recording may have far more of others.
 pub const EVENTS: &[&str] = &flat::<{ EVENTS_COUNT }>();
 
 /// Those that are not stretches.
@@ -187,6 +186,7 @@ const READ: &[&[&str]] = &[
     collections::Collected::NAMES,
     contexts::DdprofEndpoint::NAMES,
     told::Allocations::NAMES,
+    told::LostAllocations::NAMES,
     told::Compilers::NAMES,
     told::CpuLimit::NAMES,
     told::CpuLoad::NAMES,
@@ -428,8 +428,8 @@ fn libraries(recording: &Recording) -> Vec<Option<Arc<str>>> {
 
 fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) {
     let methods = add_methods(builder, recording);
-    let starts = ThreadStarts::new(recording);
-    let mut nodes = StackNodes::new(&recording.stacks, methods, starts);
+    let folds = Folds::new(recording);
+    let mut nodes = StackNodes::new(&recording.stacks, methods, folds);
     let all = || recording.samples.iter();
     let is_wait = |s: &&JfrSample| s.kind == SampleKind::Wall || taken.is_look(s);
     let is_taken = |s: &&JfrSample| taken.takes(recording, s);

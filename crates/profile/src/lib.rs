@@ -33,6 +33,7 @@ mod library;
 mod live;
 mod locked;
 mod locks;
+mod lost_allocations;
 mod missing_details;
 mod names;
 mod payers;
@@ -57,7 +58,7 @@ mod wall;
 
 pub use aggregate::{GroupBy, Grouped, Row, merged_tree, sort_by_total};
 pub use alive::{Alive, AliveClass, AliveStack, Objects, PARTS};
-pub use allocations::{AllocatedClass, Allocation, AllocationSampling};
+pub use allocations::{AllocatedClass, Allocation, AllocationSampling, LostAllocations};
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use collections::{Asked, Collection};
@@ -77,6 +78,7 @@ pub use live::{LiveObject, LiveSampling};
 pub use locks::{
     LockClass, LockLook, Locked, MonitorOwner, MonitorSums, MonitorWait, NOT_KNOWN, OwnerRow,
 };
+pub use lost_allocations::LostBytes;
 pub use names::{NameId, Names};
 pub use payers::Paid;
 pub use plain_text::plain;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::allocations::{Allocation, AllocationSampling};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations};
 use crate::collections::Collection;
 use crate::frame::{Frame, FrameId, FrameKind, Method, MethodId};
 use crate::host::Host;
@@ -68,6 +68,7 @@ pub struct Profile {
     pub(crate) collection_calls: Vec<NodeId>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) allocation_sampling: Option<AllocationSampling>,
+    pub(crate) lost_allocations: Vec<LostAllocations>,
     pub(crate) live: Vec<LiveObject>,
     pub(crate) live_sampling: Option<LiveSampling>,
     pub(crate) monitor_waits: Vec<MonitorWait>,

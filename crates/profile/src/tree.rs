@@ -158,6 +158,14 @@ impl TreeBuilder {
             .fold(CallTree::ROOT, |node, key| self.child(node, key))
     }
 
+    /// The parent of `node`.
+    pub(crate) fn parent(&self, node: NodeId) -> NodeId {
+        self.parent
+            .get(node as usize)
+            .copied()
+            .unwrap_or(CallTree::ROOT)
+    }
+
     /// The keys of a node and of those above it, innermost first.
     pub(crate) fn keys_up(&self, node: NodeId) -> impl Iterator<Item = u32> {
         let mut at = node as usize;

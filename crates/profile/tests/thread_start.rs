@@ -1,4 +1,4 @@
-//! The outermost frames of threads in a C library without symbols, in a profile.
+//! Frames of libraries without symbols, in a profile: thread starts, and runs of such frames.
 
 use dwell_jfr::FrameKind as JfrKind;
 use dwell_jfr::ThreadState;
@@ -24,6 +24,10 @@ fn whole<'a>(frames: &'a [&'a str]) -> Stack<'a> {
 
 /// The stacks of a profile that is made of these, outermost frame first.
 fn stacks(recorded: &[Stack<'_>]) -> Vec<Vec<String>> {
+    named(&profile(recorded))
+}
+
+fn profile(recorded: &[Stack<'_>]) -> Profile {
     let mut chunk = ChunkWriter::new(ChunkClock {
         epoch_ns: 1_700_000_000_000_000_000,
         start_ticks: 0,
@@ -83,9 +87,7 @@ fn stacks(recorded: &[Stack<'_>]) -> Vec<Vec<String>> {
     let mut file = chunk.flush(30_000_000_000);
     let header = chunk.header();
     file[..header.len()].copy_from_slice(&header);
-    named(&Profile::from_recording(
-        reader::parse_with(&file, &reader::Options::default()).unwrap(),
-    ))
+    Profile::from_recording(reader::parse_with(&file, &reader::Options::default()).unwrap())
 }
 
 fn named(profile: &Profile) -> Vec<Vec<String>> {
@@ -176,12 +178,121 @@ fn stack_without_its_root_has_no_thread_start() {
         whole(frames),
     ]);
     let none = "libc.so.6.[no symbol]";
-    assert_eq!(made[0], ["[truncated]", none, none, "libx.so.work"]);
-    assert_eq!(made[1], ["[no_native_rule]", none, none, "libx.so.work"]);
+    assert_eq!(made[0], ["[truncated]", none, "libx.so.work"]);
+    assert_eq!(made[1], ["[no_native_rule]", none, "libx.so.work"]);
     // The frames that are missing are further in.
     assert_eq!(
         made[2],
         ["libc.so.6.[thread start]", "[gap]", "libx.so.work"]
     );
     assert_eq!(made[3], ["libc.so.6.[thread start]", "libx.so.work"]);
+}
+
+#[test]
+fn thread_start_of_a_cxx_library_is_folded() {
+    let made = stacks(&[
+        whole(&[
+            "libc.so.6.0x10a",
+            "libc.so.6.0x8a",
+            "libstdc++.so.6.0xdc",
+            "libx.so.work",
+        ]),
+        whole(&[
+            "libc.so.6.clone3",
+            "libc.so.6.start_thread",
+            "libstdc++.so.6.0xdc",
+            "libx.so.work",
+        ]),
+        // No start: it is called by other code.
+        whole(&["libc.so.6.0x10a", "libx.so.work", "libstdc++.so.6.0xdc"]),
+    ]);
+    let start = "libc.so.6.[thread start]";
+    assert_eq!(made[0], [start, "libx.so.work"]);
+    let names = ["libc.so.6.clone3", "libc.so.6.start_thread"];
+    assert_eq!(made[1][..2], names);
+    assert_eq!(
+        made[1][2..],
+        ["libstdc++.so.6.[thread start]", "libx.so.work"]
+    );
+    let none = "libstdc++.so.6.[no symbol]";
+    assert_eq!(made[2], [start, "libx.so.work", none]);
+}
+
+#[test]
+fn start_of_the_first_thread_is_named() {
+    let made = stacks(&[
+        whole(&[
+            "app._start",
+            "libc.so.6.__libc_start_main@@GLIBC_2",
+            "libc.so.6.0x29",
+            "app.main",
+        ]),
+        whole(&[
+            "app._start",
+            "libc.so.6.qsort",
+            "libc.so.6.0x29",
+            "app.less",
+        ]),
+    ]);
+    assert_eq!(made[0][2..], ["libc.so.6.[thread start]", "app.main"]);
+    assert_eq!(made[1][2..], ["libc.so.6.[no symbol]", "app.less"]);
+}
+
+#[test]
+fn run_of_nameless_functions_of_a_library_is_one_frame() {
+    let made = stacks(&[
+        whole(&[
+            "libc.so.6.0x10a",
+            "libc.so.6.0x8a",
+            "libonnx.so.0x1",
+            "libonnx.so.0x2",
+            "libonnx.so.0x3",
+            "libc.so.6.memcpy",
+        ]),
+        // The same, up to a function in the middle of the run.
+        whole(&[
+            "libc.so.6.0x10a",
+            "libc.so.6.0x8a",
+            "libonnx.so.0x1",
+            "libonnx.so.0x2",
+        ]),
+        // Other frames end a run, and another library begins one.
+        whole(&[
+            "libonnx.so.0x1",
+            "libonnx.so.Run",
+            "libonnx.so.0x2",
+            "libmlas.so.0x1",
+            "libmlas.so.0x2",
+        ]),
+        // The start of a thread is not the beginning of a run.
+        whole(&["libc.so.6.0x10a", "libc.so.6.0x8a", "libc.so.6.0x14"]),
+        Stack {
+            failure: Some("no_native_rule"),
+            ..whole(&["libx.so.0x1", "libonnx.so.0x1", "libonnx.so.0x2"])
+        },
+    ]);
+    let start = "libc.so.6.[thread start]";
+    let none = "libonnx.so.[no symbol]";
+    assert_eq!(made[0], [start, none, "libc.so.6.memcpy"]);
+    assert_eq!(made[1], [start, none]);
+    let mlas = "libmlas.so.[no symbol]";
+    assert_eq!(made[2], [none, "libonnx.so.Run", none, mlas]);
+    assert_eq!(made[3], [start, "libc.so.6.[no symbol]"]);
+    assert_eq!(made[4], ["[no_native_rule]", "libx.so.[no symbol]", none]);
+}
+
+#[test]
+fn innermost_function_of_a_run_keeps_its_address() {
+    let profile = profile(&[
+        whole(&["libx.so.0x1", "libx.so.0x2", "libx.so.0x3"]),
+        whole(&["libx.so.0x1", "libx.so.0x2"]),
+    ]);
+    let address = |node| {
+        let frame = profile.leaf(node).unwrap();
+        let method = profile.methods()[frame.method as usize];
+        profile.names().text(method.descriptor)
+    };
+    let samples = profile.samples().iter();
+    let addresses: Vec<&str> = samples.map(|sample| address(sample.node)).collect();
+    assert_eq!(addresses, ["0x3", "0x2"]);
 }

@@ -39,6 +39,7 @@ pub mod gate;
 pub mod helpers;
 pub mod limits;
 pub mod looks;
+pub mod lost_objects;
 pub mod native;
 pub mod options;
 pub mod orders;

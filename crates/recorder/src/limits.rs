@@ -1,5 +1,5 @@
-//! Limits that end a recording without a command: its time is over, the command that asked for it
-//! has exited, or there is no memory.
+//! The end of a recording: when, and why. Limits end it without a command: its time is over, the
+//! command that asked for it has exited, or there is no memory.
 //!
 //! A killed command cannot end a recording. So it sets how long the recording is to last, and
 //! renews a lease on it. If the lease is not renewed, the recording ends, and its file is
@@ -13,25 +13,31 @@ use std::time::Duration;
 /// or with its machine, the command may have been stopped, too.
 const ROUND_MAX_NS: u64 = 2_000_000_000;
 
-/// Why a recording has ended without a command.
+/// Why a recording has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnEnd {
+pub enum End {
     /// Its time is over.
     Duration,
     /// The lease was not renewed.
     Lease,
     /// An allocation has failed.
     Memory,
+    /// A command stopped it.
+    Stop,
+    /// The drainer has failed.
+    Error,
 }
 
-impl OwnEnd {
+impl End {
     /// The word in `status`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            OwnEnd::Duration => "duration",
-            OwnEnd::Lease => "lease",
-            OwnEnd::Memory => "memory",
+            End::Duration => "duration",
+            End::Lease => "lease",
+            End::Memory => "memory",
+            End::Stop => "stop",
+            End::Error => "error",
         }
     }
 }
@@ -54,7 +60,10 @@ struct State {
     /// When the time is over, on the monotonic clock.
     until_ns: Option<u64>,
     looked_ns: u64,
-    ended: Option<(OwnEnd, u64)>,
+    /// The limit that was reached.
+    ended: Option<(End, u64)>,
+    /// The end without a limit.
+    closed: Option<(End, u64)>,
 }
 
 /// How long a recording may last. Times are those of the monotonic clock, in ns.
@@ -71,6 +80,7 @@ impl Limits {
             until_ns: ns(options.duration).map(|ns| began_ns.saturating_add(ns)),
             looked_ns: began_ns,
             ended: None,
+            closed: None,
         }))
     }
 
@@ -95,7 +105,7 @@ impl Limits {
     }
 
     /// Whether the recording ends now, or has reached a limit before.
-    pub fn look(&self, now: Now) -> Option<OwnEnd> {
+    pub fn look(&self, now: Now) -> Option<End> {
         let mut state = self.state();
         if let Some((why, _)) = state.ended {
             return Some(why);
@@ -108,11 +118,11 @@ impl Limits {
             *left_ns = left_ns.saturating_sub(passed_ns);
         }
         let why = if now.is_out {
-            OwnEnd::Memory
+            End::Memory
         } else if state.until_ns.is_some_and(|until_ns| now.ns >= until_ns) {
-            OwnEnd::Duration
+            End::Duration
         } else if matches!(state.lease, Some((_, 0))) {
-            OwnEnd::Lease
+            End::Lease
         } else {
             return None;
         };
@@ -122,17 +132,31 @@ impl Limits {
 
     /// The limit that has ended the recording, and the time.
     #[must_use]
-    pub fn ended(&self) -> Option<(OwnEnd, u64)> {
+    pub fn ended(&self) -> Option<(End, u64)> {
         self.state().ended
     }
 
-    /// The remaining time at `now_ns`, as `key=value` lines, or the limit that was reached.
+    /// The recording has ended for this reason, unless a limit or another reason ended it before.
+    pub fn close(&self, why: End, now_ns: u64) {
+        self.state().closed.get_or_insert((why, now_ns));
+    }
+
+    /// Why and when the recording ended, with or without a limit.
     #[must_use]
-    pub fn status(&self, now_ns: u64) -> String {
+    pub fn end(&self) -> Option<(End, u64)> {
         let state = self.state();
-        if let Some((why, _)) = state.ended {
-            return format!("ended={}\n", why.word());
+        state.ended.or(state.closed)
+    }
+
+    /// The remaining time at `now_ns`, as `key=value` lines, or why the recording ended, and the
+    /// time since 1970 in ms. That is `epoch_ns` now.
+    #[must_use]
+    pub fn status(&self, now_ns: u64, epoch_ns: u64) -> String {
+        if let Some((why, at_ns)) = self.end() {
+            let at_ms = epoch_ns.saturating_sub(now_ns.saturating_sub(at_ns)) / 1_000_000;
+            return format!("ended={}\nended_epoch_ms={at_ms}\n", why.word());
         }
+        let state = self.state();
         let mut text = String::new();
         if let Some(until_ns) = state.until_ns {
             let left_ms = until_ns.saturating_sub(now_ns) / 1_000_000;
@@ -151,12 +175,13 @@ mod tests {
     use crate::options::parse;
 
     const SECOND: u64 = 1_000_000_000;
+    const EPOCH: u64 = 1_700_000_001 * SECOND;
 
     fn limits(options: &str) -> Limits {
         Limits::of(&parse(options).unwrap(), 5 * SECOND)
     }
 
-    fn look(limits: &Limits, ns: u64) -> Option<OwnEnd> {
+    fn look(limits: &Limits, ns: u64) -> Option<End> {
         limits.look(Now {
             ns,
             ..Now::default()
@@ -171,7 +196,7 @@ mod tests {
         }
         let wait = Duration::from_secs(9);
         assert_eq!(limits.within(wait, 0), wait);
-        assert_eq!(limits.status(0), "");
+        assert_eq!(limits.status(0, EPOCH), "");
     }
 
     #[test]
@@ -182,12 +207,14 @@ mod tests {
         let left = limits.within(wait, 8 * SECOND - 7);
         assert_eq!(left, Duration::from_nanos(7));
         assert_eq!(limits.within(wait, 7 * SECOND), wait);
-        assert_eq!(limits.status(6 * SECOND), "left_ms=2000\n");
-        assert_eq!(look(&limits, 8 * SECOND), Some(OwnEnd::Duration));
+        assert_eq!(limits.status(6 * SECOND, EPOCH), "left_ms=2000\n");
+        assert_eq!(look(&limits, 8 * SECOND), Some(End::Duration));
         limits.renew();
-        assert_eq!(look(&limits, 9 * SECOND), Some(OwnEnd::Duration));
-        assert_eq!(limits.ended(), Some((OwnEnd::Duration, 8 * SECOND)));
-        assert_eq!(limits.status(9 * SECOND), "ended=duration\n");
+        assert_eq!(look(&limits, 9 * SECOND), Some(End::Duration));
+        assert_eq!(limits.ended(), Some((End::Duration, 8 * SECOND)));
+        // One second ago.
+        let status = "ended=duration\nended_epoch_ms=1700000000000\n";
+        assert_eq!(limits.status(9 * SECOND, EPOCH), status);
     }
 
     #[test]
@@ -199,7 +226,7 @@ mod tests {
                 now_ns += SECOND;
                 assert_eq!(look(&limits, now_ns), None);
             }
-            assert_eq!(limits.status(now_ns), "lease_left_ms=1000\n");
+            assert_eq!(limits.status(now_ns, EPOCH), "lease_left_ms=1000\n");
             limits.renew();
         }
         assert_eq!(look(&limits, now_ns), None);
@@ -207,14 +234,14 @@ mod tests {
             now_ns += SECOND;
             assert_eq!(look(&limits, now_ns), None);
         }
-        assert_eq!(look(&limits, now_ns + SECOND), Some(OwnEnd::Lease));
+        assert_eq!(look(&limits, now_ns + SECOND), Some(End::Lease));
     }
 
     #[test]
     fn lease_of_a_stopped_process_does_not_pass() {
         let limits = limits("lease=10s");
         assert_eq!(look(&limits, 5 * SECOND + 3600 * SECOND), None);
-        assert_eq!(limits.status(0), "lease_left_ms=8000\n");
+        assert_eq!(limits.status(0, EPOCH), "lease_left_ms=8000\n");
     }
 
     #[test]
@@ -229,7 +256,7 @@ mod tests {
             assert_eq!(limits.look(now), None);
         }
         assert_eq!(look(&limits, 100 * SECOND), None);
-        assert_eq!(limits.status(0), "lease_left_ms=9000\n");
+        assert_eq!(limits.status(0, EPOCH), "lease_left_ms=9000\n");
     }
 
     #[test]
@@ -241,8 +268,25 @@ mod tests {
                 is_out: true,
                 is_stopped: true,
             }),
-            Some(OwnEnd::Memory)
+            Some(End::Memory)
         );
-        assert_eq!(limits.status(6 * SECOND), "ended=memory\n");
+        let status = limits.status(6 * SECOND, EPOCH);
+        assert_eq!(status, "ended=memory\nended_epoch_ms=1700000001000\n");
+    }
+
+    #[test]
+    fn stop_is_the_end_unless_a_limit_came_first() {
+        let stopped = limits("duration=1h,lease=1h");
+        stopped.close(End::Stop, 7 * SECOND);
+        stopped.close(End::Error, 8 * SECOND);
+        assert_eq!(stopped.end(), Some((End::Stop, 7 * SECOND)));
+        let status = stopped.status(9 * SECOND, EPOCH);
+        assert_eq!(status, "ended=stop\nended_epoch_ms=1699999999000\n");
+        // The drainer still waits for its order.
+        assert_eq!(look(&stopped, 8 * SECOND), None);
+        let over = limits("duration=1s");
+        assert_eq!(look(&over, 6 * SECOND), Some(End::Duration));
+        over.close(End::Stop, 9 * SECOND);
+        assert_eq!(over.end(), Some((End::Duration, 6 * SECOND)));
     }
 }

@@ -9,6 +9,7 @@ use crate::context::hook::dwell_context_hook;
 use crate::drain::census::Census;
 use crate::ended::EndOfSampling;
 use crate::looks::shelf::Shelf;
+use crate::lost_objects::LostObjectsTable;
 use crate::native::Kept;
 use crate::options::{EngineChoice, Options};
 use crate::record::file::RecordingFile;
@@ -88,6 +89,7 @@ impl<R: Runtime> Recorder<R> {
                 registry: Registry::default(),
                 callbacks: Callbacks::default(),
                 classes: Classes::default(),
+                lost_objects: LostObjectsTable::default(),
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
                 adapted_bytes: AtomicU64::new(0),

@@ -4,7 +4,7 @@ use crate::chosen::{Events, Running};
 use crate::drain::histogram;
 use crate::drain::inbox::Inbox;
 use crate::helpers::Helpers;
-use crate::limits::{Limits, OwnEnd};
+use crate::limits::{End, Limits};
 use crate::options::{EngineChoice, Options, expand};
 use crate::orders::{Order, Orders};
 use crate::record::file::RecordingFile;
@@ -81,6 +81,7 @@ impl<R: Runtime> Work<R> {
             self.setup.engine.stop();
             let text = "internal error: the drainer ended";
             self.progress.set_trouble(Some(text.into()));
+            (self.progress.limits).close(End::Error, process::monotonic_ns());
             end_helpers();
         }
         self.orders.end();
@@ -162,6 +163,8 @@ impl<R: Runtime> Session<R> {
             setup.engine.set_vantage(setup.options.walk, depth);
         }
         setup.engine.let_kernel_copy(0);
+        // Refused: the recording reports it.
+        let _ = dwell_signal::move_if_replaced(setup.engine);
         #[cfg(feature = "experiments")]
         if let Some(crate::experiments::Experiment::Kernel { kib }) = setup.options.experiment {
             setup.engine.let_kernel_copy_at_once(kib << 10);
@@ -256,6 +259,7 @@ impl<R: Runtime> Session<R> {
     /// drainer is at work, and the caller calls this again: no other recording may begin before the
     /// drainer has ended.
     pub fn stop(&mut self) -> bool {
+        let now_ns = process::monotonic_ns();
         // Before the drainer, which takes their last results.
         self.helpers.end(&self.setup);
         // The drainer may handle this late; further samples would make it later still.
@@ -265,6 +269,9 @@ impl<R: Runtime> Session<R> {
             joined::join(drainer);
         }
         self.is_ending = !in_time;
+        if in_time {
+            self.progress.limits.close(End::Stop, now_ns);
+        }
         in_time
     }
 
@@ -280,9 +287,9 @@ impl<R: Runtime> Session<R> {
             first.saturating_sub(self.began_ns) as f64 / 1e6
         };
         let limits = &progress.limits;
-        let ended = limits.ended();
+        let ended = limits.end();
         let mut trouble = progress.trouble();
-        if trouble.is_empty() && matches!(ended, Some((OwnEnd::Memory, _))) {
+        if trouble.is_empty() && matches!(ended, Some((End::Memory, _))) {
             trouble = "out of memory: the recording ended early".into();
         }
         let now_ns = process::monotonic_ns();
@@ -305,7 +312,7 @@ impl<R: Runtime> Session<R> {
             get(&progress.weight_ns),
             self.path.display(),
             get(&progress.bytes),
-            limits.status(now_ns),
+            limits.status(now_ns, process::epoch_ns()),
             self.own_cost(),
         )
     }

@@ -37,6 +37,8 @@ impl Source {
         let config = Config {
             on_alternate_stack: false,
             blocked,
+            // The runtime's handlers block it.
+            keeps_signal: true,
             ..Config::default()
         };
         Source::make(choice, &config)

@@ -5,12 +5,16 @@ use dwell_profile::{EndpointCheck, SelfCheck, Unread};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use crate::event_lines::event_table;
 use crate::number::{count, duration, percent};
+use crate::page::event_tables::values;
 use crate::plain::{plain, shortened};
 use crate::{self_check, unread};
 
 /// The widest line.
 const COLUMNS: usize = 100;
+/// Rows of a table of events.
+const EVENT_ROWS: usize = 5;
 /// Width of the numbers of findings, and of the labels of their parts.
 const NUMBER: usize = 3;
 const LABEL: usize = 12;
@@ -47,6 +51,10 @@ pub fn explanation_text(explanation: &Explanation) -> String {
         part(&mut text, "fix", &finding.remedy);
         let sure = format!("{}: {}", finding.sure.label(), finding.because);
         part(&mut text, "confidence", &sure);
+    }
+    for table in &explanation.event_tables {
+        text.push('\n');
+        text.push_str(&event_table(table, EVENT_ROWS));
     }
     tail(&mut text, explanation);
     text
@@ -273,6 +281,7 @@ pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> S
         })),
         // null: no wall time, or no requests to compare it with.
         "selfCheck": explanation.self_check.as_ref().map(|check| self_check::value(check, plain)),
+        "eventTables": values(&explanation.event_tables, EVENT_ROWS, plain),
     });
     format!("{all:#}\n")
 }
@@ -322,7 +331,7 @@ fn rounded(share: f64) -> f64 {
 mod tests {
     use super::*;
     use dwell_explain::{Measure, Skipped, Sure};
-    use dwell_profile::Weight;
+    use dwell_profile::{Traced, TracedKind, Weight};
 
     fn explanation(name: &str) -> Explanation {
         Explanation {
@@ -369,6 +378,7 @@ mod tests {
             self_check: None,
             waits_note: String::new(),
             has_derived_endpoints: false,
+            event_tables: Vec::new(),
         }
     }
 
@@ -512,5 +522,41 @@ mod tests {
             "50.0 % of the CPU time (95 %: 40.0 % to 60.0 %), 1.40 s, 700 ms on all CPUs, \
              40 samples"
         );
+    }
+
+    #[test]
+    fn events_of_another_recorder_are_short_tables() {
+        let mut builder = dwell_profile::Builder::default();
+        for at in 0..EVENT_ROWS as u64 + 2 {
+            let what = builder.name(&format!("/data/{at}\u{1b}.bin"));
+            builder.traced.push(Traced {
+                bytes: [0, 1 << 20],
+                duration_ns: (at + 1) * 1_000_000,
+                ..Traced::one(TracedKind::File, what, None)
+            });
+        }
+        let profile = builder.finish();
+        let explained = dwell_explain::explain(&profile, &dwell_explain::Options::default());
+        let text = explanation_text(&explained);
+        let table = text.split_once("\nFiles by time\n").unwrap().1;
+        let lines: Vec<&str> = table.lines().take(EVENT_ROWS + 2).collect();
+        assert_eq!(lines[0], "      events      written         time  path");
+        assert!(
+            lines[1].ends_with("1     1024 KiB      7.00 ms  /data/6\u{fffd}.bin"),
+            "{text}"
+        );
+        assert_eq!(lines[EVENT_ROWS + 1].trim(), "and 2 more");
+        let json: Value = serde_json::from_str(&explanation_json(&explained, None)).unwrap();
+        let table = &json["eventTables"][0];
+        assert_eq!(table["title"], "Files by time");
+        assert_eq!(table["rows"].as_array().unwrap().len(), EVENT_ROWS);
+        let row = json!({ "name": "/data/6\u{fffd}.bin", "cells": [1, 1 << 20, 7_000_000] });
+        assert_eq!((&table["rows"][0], &table["more"]), (&row, &json!(2)));
+        // The endpoints of these events are not known.
+        let one = dwell_explain::Options {
+            endpoint: Some("GET /a".to_owned()),
+        };
+        let of_one = dwell_explain::explain(&profile, &one);
+        assert!(of_one.event_tables.is_empty());
     }
 }

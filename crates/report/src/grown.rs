@@ -7,6 +7,7 @@ use std::io;
 use dwell_profile::diff::{Base, Change};
 use dwell_profile::{Lack, Objects, Profile, Weight};
 
+use crate::incomplete::incomplete_allocations;
 use crate::number::{plural, size};
 use crate::plain::{plain, shortened};
 
@@ -94,6 +95,15 @@ impl Grown<'_> {
                 size(whole.sum),
                 plural(whole.samples, "sample")
             );
+        }
+        if self.of == Objects::Allocated {
+            for (letter, profile) in ["A", "B"].iter().zip(self.profiles) {
+                let lost = incomplete_allocations(profile);
+                if !lost.is_empty() {
+                    let label = format!("warning: {letter} lost ");
+                    crate::explanation::wrapped(&mut text, &label, 9, &lost);
+                }
+            }
         }
         let _ = writeln!(text, "{base}");
         text.push_str("* significant; +- one standard error of the change\n");
@@ -279,5 +289,24 @@ mod tests {
         assert!(error.contains("-e live"), "{error}");
         let error = grown(&profile(1), &none, Objects::Allocated).err().unwrap();
         assert!(error.contains("record with -e cpu,wall,alloc"), "{error}");
+    }
+
+    #[test]
+    fn lost_allocations_are_a_warning_of_their_recording() {
+        let b = profile(2);
+        let lost = dwell_profile::AllocationSampling {
+            lost: 3,
+            lost_bytes: 42 << 20,
+            ..Default::default()
+        };
+        let mut builder: Builder = text_art::builder("a.A.x");
+        builder.allocation_sampling = Some(lost);
+        builder.info.duration_ns = 1;
+        let a = builder.finish();
+        let compared = grown(&a, &b, Objects::Allocated).unwrap();
+        let told = compared.text(["a", "b"]);
+        let warning = "warning: A lost 3 samples (buffer full) of 42.0 MiB";
+        assert!(told.contains(warning), "{told}");
+        assert!(!told.contains("B lost"), "{told}");
     }
 }

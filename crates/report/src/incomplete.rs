@@ -2,7 +2,11 @@
 
 use dwell_profile::{Loss, Profile, Recorder};
 
-use crate::number::{count, percent};
+use crate::number::{count, percent, plural, size};
+use crate::plain::plain;
+
+/// Classes or threads that are named.
+const PLACES: usize = 3;
 
 /// A sentence; empty if no sample was lost.
 #[must_use]
@@ -24,10 +28,39 @@ pub fn incomplete(profile: &Profile) -> String {
     }
 }
 
+/// The same of allocations, with the classes and threads of most lost bytes.
+pub(crate) fn incomplete_allocations(profile: &Profile) -> String {
+    let sampling = profile.allocation_sampling().copied().unwrap_or_default();
+    if sampling.lost == 0 {
+        return String::new();
+    }
+    let mut told = format!(
+        "{} (buffer full) of {}, {} of the allocated bytes: shares are of the others, and \
+         incomplete by class and method",
+        plural(sampling.lost, "sample"),
+        size(sampling.lost_bytes),
+        percent(profile.lost_allocated_share()),
+    );
+    let of = profile.lost_bytes();
+    for (what, rows) in ["class", "thread"].into_iter().zip(of) {
+        if rows.is_empty() {
+            continue;
+        }
+        let shown = rows.iter().take(PLACES);
+        let shown = shown.map(|(name, bytes)| format!("{} {}", plain(name), size(*bytes)));
+        let mut shown: Vec<String> = shown.collect();
+        if rows.len() > PLACES {
+            shown.push("...".to_owned());
+        }
+        told += &format!("; by {what}: {}", shown.join(", "));
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dwell_profile::{Builder, Sample};
+    use dwell_profile::{AllocationSampling, Builder, LostAllocations, Sample};
 
     fn lost(version: &str, weight_ns: u64) -> String {
         let mut builder = Builder::default();
@@ -49,6 +82,33 @@ mod tests {
             weight_ns,
         });
         incomplete(&builder.finish())
+    }
+
+    #[test]
+    fn lost_allocations_are_named_by_class_and_thread() {
+        let mut builder = Builder::default();
+        assert_eq!(incomplete_allocations(&builder.clone().finish()), "");
+        let thread = builder.thread("loader-1", 7, 7, false);
+        for at in 0..4u64 {
+            let class = builder.name(&format!("app.C{at}[]"));
+            builder.lost_allocations.push(LostAllocations {
+                class,
+                thread: Some(thread),
+                samples: 1,
+                bytes: (10 - at) << 20,
+            });
+        }
+        builder.allocation_sampling = Some(AllocationSampling {
+            lost: 4,
+            lost_bytes: 34 << 20,
+            ..AllocationSampling::default()
+        });
+        assert_eq!(
+            incomplete_allocations(&builder.finish()),
+            "4 samples (buffer full) of 34.0 MiB, 100.0 % of the allocated bytes: shares are of \
+             the others, and incomplete by class and method; by class: app.C0[] 10.0 MiB, app.C1[] \
+             9216 KiB, app.C2[] 8192 KiB, ...; by thread: loader-1 34.0 MiB"
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod collapsed;
 mod diff;
+mod event_lines;
 mod explanation;
 mod findings;
 mod grown;

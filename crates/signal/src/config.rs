@@ -46,6 +46,9 @@ pub struct Config<'a> {
     /// Signals that wait until our handler has returned, as the kernel's set. Their handlers must
     /// not run inside functions that our handler calls. SIGSEGV and SIGBUS must not be among them.
     pub blocked: u64,
+    /// Whether the engine must keep its signal even if another handler replaces ours
+    /// ([`move_if_replaced`](crate::move_if_replaced)): the runtime's handlers block it.
+    pub keeps_signal: bool,
 }
 
 /// Good for most programs: 98.7 to 100 % of the stacks measured fit into 64 KiB. Only copied bytes
@@ -81,6 +84,7 @@ impl Default for Config<'_> {
             classes: &DEFAULT_CLASSES,
             on_alternate_stack: true,
             blocked: 0,
+            keeps_signal: false,
         }
     }
 }
@@ -184,13 +188,21 @@ fn known(offset: &AtomicU32) -> Option<u64> {
 /// # Errors
 /// `EAGAIN` if all are in use.
 pub fn pick_signal(engine: EngineKind) -> Result<i32, Errno> {
-    const FIRST: i32 = 63;
-    const LAST: i32 = 35; // the C library reserves those below
-    let handler = |signal: i32| crate::sys::sigaction(signal, None).map(|action| action.handler);
     let is_unhandled = matches!(handler(libc::SIGURG), Ok(libc::SIG_DFL | libc::SIG_IGN));
     if matches!(engine, EngineKind::Perf { .. }) && is_unhandled {
         return Ok(libc::SIGURG);
     }
+    pick_real_time()
+}
+
+fn handler(signal: i32) -> Result<usize, Errno> {
+    crate::sys::sigaction(signal, None).map(|action| action.handler)
+}
+
+/// Picks an unused real-time signal.
+pub(crate) fn pick_real_time() -> Result<i32, Errno> {
+    const FIRST: i32 = 63;
+    const LAST: i32 = 35; // the C library reserves those below
     (LAST..=FIRST)
         .rev()
         .find(|signal| handler(*signal) == Ok(libc::SIG_DFL))

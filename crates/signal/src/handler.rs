@@ -95,7 +95,7 @@ fn find(engine: &'static Engine, sent: &SignalInfo) -> Found {
             Some(index) => (index, None),
             None => return Found::Foreign,
         },
-        libc::SI_USER if engine.merges && sent.first == 0 => return Found::Unknown,
+        libc::SI_USER if engine.merges() && sent.first == 0 => return Found::Unknown,
         _ => return Found::Foreign,
     };
     let Some(record) = engine.slab.get(index) else {
@@ -261,7 +261,7 @@ fn asked_now(
     reason: Reason,
     sender: Sender,
 ) -> Option<Reason> {
-    if !engine.merges {
+    if !engine.merges() {
         return Some(reason);
     }
     match record.asked.swap(0, Ordering::SeqCst) {

@@ -1,7 +1,7 @@
 //! Makes the engine, and installs its handlers: the only module that knows both.
 
 use crate::arch;
-use crate::config::{Config, EngineKind, pick_signal};
+use crate::config::{self, Config, EngineKind, pick_signal};
 use crate::engine::{ENGINE, Engine};
 use crate::handler;
 use crate::load::Live;
@@ -87,17 +87,42 @@ fn make(config: &Config<'_>) -> Result<&'static Engine, InitError> {
         &*place
     };
     ENGINE.store(place, Ordering::Release);
-    install_handlers(engine, &before, config)?;
+    install_handlers(engine, signal, &before)?;
     Ok(engine)
 }
 
-fn install_handlers(
-    engine: &Engine,
-    before: &KernelAction,
-    config: &Config<'_>,
-) -> Result<(), InitError> {
+fn our_handler() -> usize {
+    handler::dwell_sample_handler as *const () as usize
+}
+
+/// Uses another signal if a library has replaced our handler of the present one, or ignores it: no
+/// sample would be taken any more. Returns whether it does now. Ordinary threads only, one at a
+/// time. Takes one system call if nothing has changed.
+///
+/// # Errors
+/// Why there is no other signal; [`Engine::is_replaced`] then.
+pub fn move_if_replaced(engine: &'static Engine) -> Result<bool, InitError> {
+    let present = engine.signal();
+    let is_ours = |action: KernelAction| action.handler == our_handler();
+    if sys::sigaction(present, None).is_ok_and(is_ours) {
+        engine.set_replaced(false);
+        return Ok(false);
+    }
+    engine.set_replaced(true);
+    if engine.keeps_signal {
+        return Err(InitError::Signal(present, Errno(libc::EBUSY)));
+    }
+    let signal = config::pick_real_time().map_err(InitError::NoSignal)?;
+    let before = sys::sigaction(signal, None).map_err(|e| InitError::Signal(signal, e))?;
+    install_handlers(engine, signal, &before)?;
+    engine.move_to(signal);
+    engine.set_replaced(false);
+    Ok(true)
+}
+
+fn install_handlers(engine: &Engine, signal: i32, before: &KernelAction) -> Result<(), InitError> {
     let mut flags = (libc::SA_SIGINFO | libc::SA_RESTART) as u64 | SA_RESTORER;
-    if config.on_alternate_stack {
+    if engine.on_alternate_stack {
         flags |= libc::SA_ONSTACK as u64;
     }
     let restorer = match before.restorer {
@@ -107,14 +132,13 @@ fn install_handlers(
     // The signal itself is blocked while its handler runs. Of the others the requested ones are
     // blocked, but never those of faults.
     let action = KernelAction {
-        handler: handler::dwell_sample_handler as *const () as usize,
+        handler: our_handler(),
         flags,
         restorer,
-        mask: config.blocked & !sys::FAULT_SIGNALS,
+        mask: engine.blocked & !sys::FAULT_SIGNALS,
     };
-    sys::sigaction(engine.signal, Some(&action))
-        .map_err(|e| InitError::Signal(engine.signal, e))?;
-    if matches!(engine.kind, EngineKind::Perf { .. }) && !engine.merges {
+    sys::sigaction(signal, Some(&action)).map_err(|e| InitError::Signal(signal, e))?;
+    if matches!(engine.kind, EngineKind::Perf { .. }) && !config::merges(signal) {
         guard_against_sigio(&action)?;
     }
     Ok(())

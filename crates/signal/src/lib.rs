@@ -53,7 +53,7 @@ pub use config::{ClassSpec, Config, EngineKind, Words};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
 pub use engine::{Engine, PerfLevel, Stop, Turns, Unreachable, perf_hangs, perf_permitted};
 pub use hook::{Capture, Extra, WalkHook};
-pub use init::{InitError, init};
+pub use init::{InitError, init, move_if_replaced};
 pub use load::Live;
 pub use plan::Plan;
 pub use record::{Registration, ThreadRecord};

@@ -11,6 +11,10 @@ use dwell_walker::{Fault, Memory};
 
 /// Linux maps nothing below (`vm.mmap_min_addr`). Numbers are taken for addresses most often there.
 const LOWEST: u64 = 0x1_0000;
+/// The end of a program's memory, but for memory that it asks for beyond (5-level page tables).
+/// Words that are no addresses are most often larger. A load from there would raise a signal, and a
+/// library could have taken that a moment ago.
+const END: u64 = 1 << 47;
 
 /// This process's memory. A value of this type proves that the fault handler is installed. Threads
 /// that block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.
@@ -65,7 +69,7 @@ fn word_by_kernel(addr: u64) -> Result<u64, Fault> {
 impl Memory for Live {
     #[inline]
     fn word(&self, addr: u64) -> Result<u64, Fault> {
-        if addr < LOWEST {
+        if !(LOWEST..END).contains(&addr) {
             return Err(Fault { addr });
         }
         if fault::is_behind() {
@@ -77,6 +81,9 @@ impl Memory for Live {
 
     #[inline]
     fn read(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
+        if addr >= END {
+            return Err(Fault { addr });
+        }
         // SAFETY: the slice is a valid exclusive destination of its length.
         let copied = unsafe { self.copy(buf.as_mut_ptr(), addr, buf.len()) };
         if copied == buf.len() {

@@ -276,6 +276,24 @@ extern "C" fn give_up(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
 }
 
 #[test]
+fn words_that_are_no_addresses_raise_no_signal() {
+    let result = in_child(|| {
+        let live = Live::install().unwrap();
+        // As before it is noticed.
+        let greedy = give_up as *const () as usize;
+        on(libc::SIGSEGV, greedy, libc::SA_SIGINFO, None);
+        let mut copy = [0u8; 16];
+        for addr in [0, 16, 1 << 47, 0x1234_5678_9abc_def0, 1 << 63, u64::MAX] {
+            demand(live.word(addr).is_err(), 90);
+            demand(addr < 1 << 47 || live.read(addr, &mut copy).is_err(), 91);
+        }
+        let known = [7u64];
+        demand(live.word(known.as_ptr() as u64) == Ok(7), 92);
+    });
+    assert_eq!(result, 0);
+}
+
+#[test]
 fn never_does_a_load_fault_behind_a_greedy_handler() {
     let result = in_child(|| {
         let live = Live::install().unwrap();

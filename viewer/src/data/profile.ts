@@ -160,6 +160,8 @@ export interface Allocated {
   /** Samples that could not be kept, and what they stood for. */
   lost: number;
   lostBytes: number;
+  /** The effect of lost samples on tables; empty or missing: none were lost. */
+  lossNote?: string;
 }
 
 /** Sums of sampled objects that are still there. */

@@ -2,6 +2,7 @@
 import { useComputed } from '@preact/signals';
 import { classRows } from '../data/allocations';
 import { count, plural, size } from '../data/format';
+import { plain } from '../data/plain';
 import type { Allocated as Facts } from '../data/profile';
 import { sum } from '../data/wall';
 import type { Store } from '../state/store';
@@ -25,9 +26,7 @@ export function Allocated({ store }: { store: Store }) {
         <>
           {size(sum(rows.value.map(({ bytes }) => bytes)))} in{' '}
           {plural(sum(rows.value.map(({ samples }) => samples)), 'sample')}
-          {interval(allocated)}.
-          {allocated.lost > 0 &&
-            ` ${plural(allocated.lost, 'sample')} of ${size(allocated.lostBytes)} lost; shares are without them.`}
+          {interval(allocated)}.{allocated.lossNote && ` Lost: ${plain(allocated.lossNote)}.`}
         </>
       }
       columns={[

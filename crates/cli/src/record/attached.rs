@@ -148,7 +148,7 @@ fn watch(agent: &Agent, wanted: Option<Duration>) -> bool {
         }
         if progress.is_due() {
             match agent.command(&lease::status()) {
-                Ok(status) if status.get("ended").is_some() => {
+                Ok(status) if status.get("ended").is_some_and(|why| why != "stop") => {
                     progress.clear();
                     return false;
                 }

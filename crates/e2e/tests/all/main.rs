@@ -34,6 +34,7 @@ mod spans;
 mod stacks;
 mod stubs;
 mod switched;
+mod taken_signals;
 mod teardown;
 mod throttled;
 mod unreachable;

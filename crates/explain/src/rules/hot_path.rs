@@ -1,11 +1,12 @@
-//! The hot path: the program's methods that most processor time is spent in, or on behalf of.
+//! The hot path: the program's methods that most processor time is spent in, or on behalf of, and
+//! the native libraries that use it in threads of their own.
 
 use super::{bound, costly_calls, files, libraries, no_cpu, spinning};
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
 use crate::numbers::{percent, short, some_of};
 use crate::share::Share;
-use dwell_profile::{MethodId, NodeId, Unit, Weight};
+use dwell_profile::{MethodId, NameId, NodeId, Unit, Weight};
 use std::collections::BTreeMap;
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.
@@ -17,9 +18,11 @@ const MOST: usize = 3;
 const TOLD: f64 = 0.8;
 /// Endpoints that are named.
 const ENDPOINT_PART: f64 = 0.1;
-/// An innermost method is named, instead of a library without symbols that has more of the time, if
-/// it has this part of the library's.
+/// An innermost method is named, instead of a library that has more of the time, if it has this
+/// part of the library's.
 const LEAF_PART: f64 = 0.5;
+/// Of libraries that call each other, the inner one is named if it has this part of the time.
+const INNER_PART: f64 = 0.9;
 
 /// Advice for the innermost frame, or a frame between it and the program's.
 const ADVICE: &[(&str, &str)] = &[
@@ -95,19 +98,54 @@ const ADVICE: &[(&str, &str)] = &[
 /// Frames in which the kernel sends a file without the program's help.
 const SENDS: &str = "sun.nio.ch.FileDispatcherImpl.transferTo";
 
-/// Time of one method of the program.
+/// Where time is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In or below a method of the program.
+    Method(MethodId),
+    /// In a library, in threads that have no method on their stacks.
+    Library(NameId),
+}
+
+/// Time in a library and in its callees.
+#[derive(Clone, Copy, Default)]
+struct InLibrary {
+    ns: u64,
+    /// The part in which it is the innermost library, but for the system's.
+    own_ns: u64,
+    /// The part in which one of its functions has no name.
+    nameless_ns: u64,
+}
+
+impl InLibrary {
+    fn is_nameless(&self) -> bool {
+        self.nameless_ns >= self.ns / 2
+    }
+}
+
+/// Time of one place.
 #[derive(Default)]
 struct Spent {
     weight: Weight,
     lines: BTreeMap<u32, u64>,
     leaves: BTreeMap<MethodId, u64>,
-    /// Time in libraries without symbols, and in their callees.
-    libraries: BTreeMap<MethodId, u64>,
+    libraries: BTreeMap<NameId, InLibrary>,
     nodes: BTreeMap<NodeId, u64>,
     endpoints: BTreeMap<String, u64>,
 }
 
 impl Spent {
+    /// Endpoints with a part that is worth naming, the largest first.
+    fn main_endpoints(&self) -> Vec<String> {
+        let all = self.weight.sum.max(1) as f64;
+        let mut endpoints: Vec<(&String, &u64)> = (self.endpoints.iter())
+            .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
+            .collect();
+        endpoints.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+        let names = endpoints.into_iter().map(|(name, _)| name.clone());
+        names.collect()
+    }
+
     /// Whether findings of other rules explain most of it.
     fn is_told(&self, has_reason: impl Fn(NodeId) -> bool) -> bool {
         let told = self.nodes.iter().filter(|(node, _)| has_reason(**node));
@@ -131,9 +169,13 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let told = costly_calls::told(facts);
     let is_part = |node: NodeId| told.get(node as usize) == Some(&true);
     let has_reason = |node: NodeId| is_service(node) || is_file(node) || is_part(node);
-    let mut places: Vec<(MethodId, Spent)> = spent(facts).into_iter().collect();
+    let mut places: Vec<(Place, Spent)> = spent(facts).into_iter().collect();
     let spins = spinning::places(facts);
-    places.retain(|(place, spent)| !spins.contains(place) && !spent.is_told(has_reason));
+    let is_spin = |place: &Place| match place {
+        Place::Method(method) => spins.contains(method),
+        Place::Library(_) => false,
+    };
+    places.retain(|(place, spent)| !is_spin(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
     let is_worth = |spent: &Spent| {
         let is_little = (spent.weight.sum as f64) < bound::LEAST * span_ns;
@@ -145,7 +187,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);
         is_large.then_some((place, spent, share))
     });
-    let found: Vec<(MethodId, Spent, Share)> = found.take(MOST).collect();
+    let found: Vec<(Place, Spent, Share)> = found.take(MOST).collect();
     let advised = match found.is_empty() {
         true => Vec::new(),
         false => advised(facts),
@@ -155,8 +197,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     Verdict::Found(found.collect())
 }
 
-fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
-    let mut places: BTreeMap<MethodId, Spent> = BTreeMap::new();
+fn spent(facts: &Facts<'_>) -> BTreeMap<Place, Spent> {
+    let mut places: BTreeMap<Place, Spent> = BTreeMap::new();
     let stacks = &facts.stacks;
     let seen = || {
         let nodes = facts.program_cpu.iter().zip(0..);
@@ -164,11 +206,16 @@ fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
     };
     // A program of the JDK's own, such as javac, has no other methods to name.
     let is_of_jdk = !seen().any(|(_, node)| stacks.is_of_program(node));
+    let place = |node| {
+        let Some(method) = stacks.place(node) else {
+            let library = stacks.library_of_thread(node);
+            return library.map(|(library, _)| Place::Library(library));
+        };
+        let is_wanted = is_of_jdk || stacks.is_of_program(node);
+        is_wanted.then_some(Place::Method(method))
+    };
     for (weight, node) in seen() {
-        if !is_of_jdk && !stacks.is_of_program(node) {
-            continue;
-        }
-        let Some(place) = stacks.place(node) else {
+        let Some(place) = place(node) else {
             continue;
         };
         let spent = places.entry(place).or_default();
@@ -178,13 +225,17 @@ fn spent(facts: &Facts<'_>) -> BTreeMap<MethodId, Spent> {
         if let Some(leaf) = stacks.leaf(node) {
             *spent.leaves.entry(leaf).or_default() += weight.sum;
         }
-        for library in stacks.nameless_on_top(node) {
-            *spent.libraries.entry(library).or_default() += weight.sum;
+        for library in stacks.libraries_on_top(node) {
+            let part = |is_of| if is_of { weight.sum } else { 0 };
+            let sum = spent.libraries.entry(library.name).or_default();
+            sum.ns += weight.sum;
+            sum.own_ns += part(library.is_innermost);
+            sum.nameless_ns += part(library.has_nameless);
         }
     }
     for sample in facts.profile.samples() {
         let endpoint = sample.context.and_then(|id| facts.profile.endpoint(id));
-        let (Some(endpoint), Some(place)) = (endpoint, stacks.place(sample.node)) else {
+        let (Some(endpoint), Some(place)) = (endpoint, place(sample.node)) else {
             continue;
         };
         if let Some(spent) = places.get_mut(&place) {
@@ -201,30 +252,23 @@ fn largest<K: Copy>(sums: &BTreeMap<K, u64>) -> Option<(K, u64)> {
 
 fn finding(
     facts: &Facts<'_>,
-    place: MethodId,
+    place: Place,
     spent: &Spent,
     share: Share,
     advised: &[u32],
 ) -> Finding {
-    let name = facts.stacks.name(place);
+    let name = name(facts, place, spent);
     let all = spent.weight.sum.max(1) as f64;
     let line = largest(&spent.lines).filter(|(line, _)| *line > 0);
     let at = line.map_or(String::new(), |(line, ns)| {
         format!(", {} of it at line {line}", percent(ns as f64 / all))
     });
-    let leaf = largest(&spent.leaves).filter(|(leaf, _)| *leaf != place);
+    let leaf = largest(&spent.leaves).filter(|(leaf, _)| Place::Method(*leaf) != place);
     let leaf = leaf.map(|(leaf, ns)| (facts.stacks.name(leaf), ns as f64 / all));
     let inside = inside(facts, place, spent).map_or(String::new(), |(inside, ns)| {
         format!("; {} of it inside {inside}", percent(ns as f64 / all))
     });
-    let mut endpoints: Vec<(&String, &u64)> = (spent.endpoints.iter())
-        .filter(|(_, ns)| **ns as f64 / all >= ENDPOINT_PART)
-        .collect();
-    endpoints.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
-    let endpoints: Vec<String> = endpoints
-        .into_iter()
-        .map(|(name, _)| name.clone())
-        .collect();
+    let endpoints = spent.main_endpoints();
     let whose = match endpoints.is_empty() {
         true => String::new(),
         false => format!(", for {}", some_of(&endpoints)),
@@ -251,36 +295,72 @@ fn finding(
         what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
-            text: format!("innermost application frame of its stacks{inside}"),
+            text: match place {
+                Place::Method(_) => format!("innermost application frame of its stacks{inside}"),
+                Place::Library(_) => format!("outermost library of its threads' stacks{inside}"),
+            },
             view: View {
                 endpoint: endpoints.first().filter(|_| endpoints.len() == 1).cloned(),
-                focus: facts.stacks.focus(place),
+                focus: focus(facts, place, node),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),
         }],
-        remedy: remedy(&name, advice(facts, spent, leaf.as_ref(), advised)),
+        remedy: match place {
+            Place::Method(_) => remedy(&name, advice(facts, spent, leaf.as_ref(), advised)),
+            Place::Library(_) => of_library(&name),
+        },
         sure,
         because: because.to_owned(),
         share,
     }
 }
 
-/// Where most of the time below the program's method is, in words: the innermost method, or a
-/// library without symbols as a whole.
-fn inside(facts: &Facts<'_>, place: MethodId, spent: &Spent) -> Option<(String, u64)> {
+/// Where most of the time below the place is, in words: the innermost method, or a library as a
+/// whole.
+fn inside(facts: &Facts<'_>, place: Place, spent: &Spent) -> Option<(String, u64)> {
     let stacks = &facts.stacks;
-    let leaf = largest(&spent.leaves).filter(|(leaf, _)| *leaf != place);
+    let leaf = largest(&spent.leaves).filter(|(leaf, _)| Place::Method(*leaf) != place);
     let of_leaf = leaf.map_or(0.0, |(_, ns)| ns as f64);
-    let library = leaf.and_then(|(leaf, _)| stacks.nameless(leaf));
-    let library = library.and_then(|library| spent.libraries.get_key_value(&library));
-    let library = library.map(|(library, ns)| (*library, *ns));
-    let largest = largest(&spent.libraries);
-    let largest = largest.filter(|(_, ns)| of_leaf < LEAF_PART * *ns as f64);
-    match largest.or(library) {
-        Some((library, ns)) => Some((stacks.library_name(library), ns)),
+    let nameless = leaf.and_then(|(leaf, _)| stacks.nameless(leaf));
+    let nameless = nameless.and_then(|leaf| stacks.library_of(leaf));
+    let most = spent.libraries.values().map(|it| it.ns).max().unwrap_or(0);
+    let is_large = |it: &InLibrary| it.ns as f64 >= INNER_PART * most as f64;
+    let large = spent.libraries.iter().filter(|(_, it)| is_large(it));
+    let large = large.max_by_key(|(_, it)| it.own_ns);
+    let large = large.filter(|(_, it)| of_leaf < LEAF_PART * it.ns as f64);
+    let of_leaf = || spent.libraries.get_key_value(&nameless?);
+    let library = large.or_else(of_leaf);
+    match library {
+        Some((library, _)) if Place::Library(*library) == place => None,
+        Some((library, it)) => Some((stacks.library_name(*library, it.is_nameless()), it.ns)),
         None => leaf.map(|(leaf, ns)| (stacks.name(leaf), ns)),
     }
+}
+
+/// A place in words.
+fn name(facts: &Facts<'_>, place: Place, spent: &Spent) -> String {
+    match place {
+        Place::Method(method) => facts.stacks.name(method),
+        Place::Library(library) => {
+            let is_nameless = spent
+                .libraries
+                .get(&library)
+                .is_some_and(InLibrary::is_nameless);
+            facts.stacks.library_name(library, is_nameless)
+        }
+    }
+}
+
+fn focus(facts: &Facts<'_>, place: Place, node: NodeId) -> Option<Focus> {
+    let method = match place {
+        Place::Method(method) => Some(method),
+        Place::Library(_) => facts
+            .stacks
+            .library_of_thread(node)
+            .map(|(_, method)| method),
+    };
+    facts.stacks.focus(method?)
 }
 
 /// By method: the entries of [`ADVICE`] about it, as bits.
@@ -322,6 +402,13 @@ fn advice(
         sums.find(|(_, ns)| is_most(*ns)).map(|(known, _)| known)
     };
     of_leaf.or_else(by_frames).map(|(_, advice)| *advice)
+}
+
+fn of_library(name: &str) -> String {
+    format!(
+        "give {name} less to do, or fewer threads; with its debug symbols installed, the functions \
+         have names"
+    )
 }
 
 fn remedy(place: &str, advice: Option<&'static str>) -> String {
@@ -447,6 +534,92 @@ mod tests {
             let evidence = &art.found(check)[0].evidence[0].text;
             assert!(evidence.contains(expected), "{evidence}");
         }
+    }
+
+    /// Evidence of the hot path with stacks below one method, each with a number of samples.
+    fn evidence(stacks: &[(String, u64)]) -> String {
+        let mut art = Art::default();
+        for (stack, count) in stacks {
+            art.cpu("w", "", &format!("{stack}app.Model.run"), *count, 10);
+        }
+        art.found(check)[0].evidence[0].text.clone()
+    }
+
+    #[test]
+    fn kernel_does_not_take_the_place_of_a_library() {
+        let kernel = "[kernel].finish_task_switch[native];libc.so.6.sched_yield[native];";
+        let mut stacks: Vec<(String, u64)> = (0..30)
+            .map(|at| (format!("libonnx.so.op{at}[native];"), 3))
+            .collect();
+        stacks.push((format!("{kernel}libonnx.so.wait[native];"), 7));
+        stacks.push((String::new(), 3));
+        let told = evidence(&stacks);
+        assert!(told.ends_with("; 97 % of it inside libonnx.so"), "{told}");
+        // The function that calls the kernel is the innermost one.
+        let told = evidence(&[(kernel.to_owned(), 50), (String::new(), 20)]);
+        assert!(told.ends_with("inside libc.so.6.sched_yield"), "{told}");
+    }
+
+    #[test]
+    fn inner_one_of_two_libraries_is_named() {
+        let wrapper = "libwrap_jni.so.run[native];";
+        let stacks: Vec<(String, u64)> = (0..30)
+            .map(|at| (format!("libonnx.so.{at:#x}[native];{wrapper}"), 3))
+            .chain([(wrapper.to_owned(), 2), ("libz.so.1.x[native];".into(), 1)])
+            .collect();
+        let told = evidence(&stacks);
+        assert!(told.ends_with("inside libonnx.so (no symbols)"), "{told}");
+    }
+
+    #[test]
+    fn library_in_threads_of_its_own_is_a_hot_path() {
+        let start = "libc.so.6.start_thread[native];libc.so.6.clone3[native]";
+        let cxx = format!("libstdc++.so.6.[thread start][native];{start}");
+        let mut art = Art::default();
+        for address in 0..18 {
+            let own = format!("libonnx.so.{address:#x}[native];{cxx}");
+            art.cpu("pool-1", "", &own, 3, 10);
+            let memory = format!("libc.so.6.memcpy[native];{own}");
+            art.cpu("pool-2", "", &memory, 2, 10);
+        }
+        art.cpu("w", "", "app.Other.run", 10, 10);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let what = "90 % of the CPU time is spent in libonnx.so (no symbols)";
+        assert_eq!(found[0].what, what);
+        assert!(found[0].remedy.contains("debug symbols"), "{found:?}");
+        let focus = Some(Focus::Method("libonnx.so.[no symbol]".to_owned()));
+        assert_eq!(found[0].evidence[0].view.focus, focus);
+    }
+
+    #[test]
+    fn library_that_runs_in_a_pool_is_named_not_the_pool() {
+        let mut art = Art::default();
+        let pool = "libgomp.so.1.gomp_thread_start[native];libc.so.6.clone3[native]";
+        art.cpu("w", "", &format!("libmkl.so.gemm[native];{pool}"), 60, 10);
+        art.cpu(
+            "w",
+            "",
+            &format!("libgomp.so.1.spin[native];{pool}"),
+            30,
+            10,
+        );
+        let whats: Vec<String> = art.found(check).into_iter().map(|it| it.what).collect();
+        let expected = ["67 %", "33 %"]
+            .into_iter()
+            .zip(["libmkl.so", "libgomp.so.1"]);
+        let expected =
+            expected.map(|(part, library)| format!("{part} of the CPU time is spent in {library}"));
+        assert_eq!(whats, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn threads_of_the_runtime_are_no_hot_path() {
+        let mut art = Art::default();
+        let stack = "libjvm.so.Thread::run[native];libc.so.6.clone3[native]";
+        art.cpu("unnamed", "", stack, 60, 10);
+        art.cpu("other", "", "libc.so.6.clone3[native]", 60, 10);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]

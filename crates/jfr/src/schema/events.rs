@@ -146,6 +146,17 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The requested interval; less than the present one if that has grown
         asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
+    /// Sampled allocations that were not kept since the previous flush, by class and thread
+    LostAllocations = 104 "dwell.LostAllocations" PROFILER, "Lost Allocations" {
+        /// The thread that allocated them; none: several, or unknown
+        thread: ThreadId = Thread "eventThread" "Event Thread";
+        /// Their class
+        class: &'a str = Text "objectClass" "Object Class";
+        /// Samples
+        samples: u64 = Count "lostSamples" "Lost Samples";
+        /// The bytes that the samples stood for
+        weight_bytes: u64 = Bytes "lostWeight" "Lost Weight";
+    }
     /// One check of the sampled objects: which are still alive
     LiveObjects = 99 "dwell.LiveObjects" PROFILER, "Live Objects" {
         /// Its number, which its objects refer to; the last one is at the end of the recording

@@ -1,7 +1,7 @@
 //! Reads objects that were allocated, and how they were chosen.
 
 use super::contexts::{Contexts, WorkedFor};
-use crate::allocations::{Allocation, AllocationSampling, readable_class};
+use crate::allocations::{Allocation, AllocationSampling, LostAllocations, readable_class};
 use crate::builder::Builder;
 use crate::frame::FrameKind;
 use crate::sample::ThreadId;
@@ -80,6 +80,15 @@ pub(super) fn add(
             let allocation = reader.read(builder, &told, contexts, &mut node_of);
             builder.allocations.push(allocation);
         }
+    }
+    for told in recording.told::<told::LostAllocations>() {
+        let class = builder.name(&readable_class(&told.class));
+        builder.lost_allocations.push(LostAllocations {
+            class,
+            thread: told.thread,
+            samples: told.samples,
+            bytes: told.weight_bytes,
+        });
     }
     let sums = recording.told::<told::Allocations>();
     let last = sums.max_by_key(|event| event.time_ns);

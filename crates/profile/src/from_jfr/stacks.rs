@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use dwell_jfr::hash::Seeds;
 use dwell_jfr::reader::{StackFrame, StackNode, Stacks};
 
+use super::folds::{Folds, Start, THREAD_START};
 use super::kind;
-use super::thread_start::{Start, THREAD_START, ThreadStarts};
 use crate::builder::Builder;
 use crate::frame::{FrameId, FrameKind};
 use crate::sample::CauseId;
@@ -25,7 +25,7 @@ pub(super) struct StackNodes<'r> {
     stacks: &'r Stacks,
     /// By place in the recording.
     methods: Vec<u32>,
-    starts: ThreadStarts,
+    folds: Folds,
     /// By node of the recording's stacks: of whole ones, and of those that are cut off.
     known: [Vec<NodeId>; 2],
     /// The same stack can belong to walks that failed and to others.
@@ -36,15 +36,11 @@ pub(super) struct StackNodes<'r> {
 
 impl<'r> StackNodes<'r> {
     /// None is known yet; `methods`: their ids in the profile, by place in the recording.
-    pub(super) fn new(
-        stacks: &'r Stacks,
-        methods: Vec<u32>,
-        starts: ThreadStarts,
-    ) -> StackNodes<'r> {
+    pub(super) fn new(stacks: &'r Stacks, methods: Vec<u32>, folds: Folds) -> StackNodes<'r> {
         StackNodes {
             stacks,
             methods,
-            starts,
+            folds,
             known: Default::default(),
             failed: HashMap::default(),
             path: Vec::new(),
@@ -110,10 +106,15 @@ impl<'r> StackNodes<'r> {
             let frame = self.stacks.node_frames().get(at as usize - 1);
             if let Some(frame) = frame {
                 let start = (!truncated)
-                    .then(|| self.starts.at(self.stacks, at))
+                    .then(|| self.folds.start(self.stacks, at))
                     .flatten();
                 if let Some(frame) = frame_of(builder, &self.methods, frame, start) {
-                    node = builder.child(node, frame);
+                    // The innermost function of a run stands for it.
+                    let caller = match self.folds.continues(self.stacks, at, !truncated) {
+                        true => builder.parent(node),
+                        false => node,
+                    };
+                    node = builder.child(caller, frame);
                 }
             }
             known[at as usize] = node;
@@ -131,9 +132,16 @@ impl<'r> StackNodes<'r> {
         let is_marked = frames().any(|(_, frame)| kind(frame.kind) == FrameKind::Failed);
         // Otherwise the walk did not get to where the thread starts.
         let has_root = is_marked && !truncated;
+        let mut is_folded = false;
         let mut frames: Vec<FrameId> = frames()
             .filter_map(|(at, frame)| {
-                let start = has_root.then(|| self.starts.at(self.stacks, at)).flatten();
+                let continues = self.folds.continues(self.stacks, at, has_root);
+                if std::mem::replace(&mut is_folded, continues) {
+                    return None;
+                }
+                let start = has_root
+                    .then(|| self.folds.start(self.stacks, at))
+                    .flatten();
                 frame_of(builder, &self.methods, frame, start)
             })
             .collect();

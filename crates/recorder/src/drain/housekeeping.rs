@@ -28,6 +28,19 @@ pub struct Keeper {
     /// these are read.
     ringed: Option<FxHashSet<(u32, u32)>>,
     silent: Silent,
+    has_new_signal: bool,
+}
+
+/// Uses another signal if a library has taken the present one. Returns whether the engine has
+/// something new to report about it.
+fn keep_signal(engine: &'static Engine) -> bool {
+    let was_replaced = engine.is_replaced();
+    let is_moved = dwell_signal::move_if_replaced(engine) == Ok(true);
+    if is_moved {
+        // This thread blocks all others.
+        process::unblock_signal(engine.signal());
+    }
+    is_moved || engine.is_replaced() != was_replaced
 }
 
 impl Keeper {
@@ -40,6 +53,7 @@ impl Keeper {
         sampler: &mut Sampler<'_, R>,
         progress: &Progress,
     ) {
+        self.has_new_signal |= keep_signal(setup.engine);
         census.find_in_time(setup.engine);
         setup.engine.check_lifetimes();
         self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
@@ -55,6 +69,11 @@ impl Keeper {
             let busy = records.filter(|r| r.is_live() && r.samples() >= RING_SAMPLES_MIN);
             self.give_rings(setup.engine, busy);
         }
+    }
+
+    /// Whether the signal has changed since the last call: the next chunk gives the reason.
+    pub fn has_new_signal(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_signal)
     }
 
     fn give_rings(

@@ -134,7 +134,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
                     sampler.tell_alive();
                 }
             }
-            if order.renew {
+            if order.renew || keeper.has_new_signal() {
                 writer.renew();
             }
             writer.flush(&mut sampler, order.stop, &mut census, &walking);

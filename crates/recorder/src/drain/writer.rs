@@ -1,6 +1,7 @@
 //! Writes batches into chunks, chunks into the file, and the profiler's own account with them.
 
 mod alive;
+mod objects_lost;
 mod waits;
 
 use super::account;
@@ -530,6 +531,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.looks_lost(ticks);
         self.handler_times(ticks, &before, &now);
         self.allocation_sums(ticks, &now);
+        self.lost_objects(ticks, sampler);
         self.wait_sums(ticks, &now);
         self.chunk.event(&self.own_cost(ticks, sampler, &now));
         let process_cpu = self.cpu_at_end.or_else(|| self.process_cpu.ask());

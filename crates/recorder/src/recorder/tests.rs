@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::options::parse;
-use crate::testing::{Step, alone, begin_thread, hold_drainers, let_fail, set_timeout};
+use crate::testing::{
+    Step, alone, begin_thread, hold_drainers, let_fail, register_here, set_timeout,
+};
 
 /// The calling thread as the runtime reports it.
 fn own(name: &str, managed: u64, id: i64) -> Seen {
@@ -52,6 +54,48 @@ fn a_recording_is_the_only_one_until_it_is_stopped() {
     assert!(!agent.is_recording(), "the process ends");
     agent.finish();
     assert_eq!(begun, 2);
+}
+
+#[test]
+fn stopped_recording_reports_its_end_not_its_limits() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked(",duration=1h,lease=1h");
+    let status = agent.start(&options, &text, || ()).unwrap();
+    assert!(status.contains("\nleft_ms="), "{status}");
+    assert!(!status.contains("ended"), "{status}");
+    agent.stop(|| ()).unwrap();
+    let status = agent.status();
+    let end = status
+        .split_once("\nended=stop\nended_epoch_ms=")
+        .unwrap()
+        .1;
+    let at_ms: u64 = end.lines().next().unwrap().parse().unwrap();
+    assert!(at_ms <= process::epoch_ns() / 1_000_000, "{status}");
+    assert!(!status.contains("left_ms="), "{status}");
+}
+
+#[test]
+fn lost_objects_are_written_by_class_and_thread() {
+    let alone = alone();
+    let agent = alone.agent();
+    let (options, text) = alone.asked("");
+    agent.start(&options, &text, || ()).unwrap();
+    let id = register_here(&agent.registry, agent.engine);
+    let record = agent.registry.get(id).unwrap();
+    let class = agent.classes.number(b"[B", || "[B".to_owned());
+    agent.lost_objects.prepare();
+    for bytes in [100, 200] {
+        agent.lost_objects.add(class, record.user(), bytes);
+    }
+    agent.stop(|| ()).unwrap();
+    let bytes = std::fs::read(alone.file()).unwrap();
+    let recording = dwell_jfr::reader::parse(&bytes).unwrap();
+    let lost = recording.told::<dwell_jfr::kinds::told::LostAllocations>();
+    let lost: Vec<_> = lost
+        .map(|it| (it.class.to_string(), it.samples, it.weight_bytes))
+        .collect();
+    assert_eq!(lost, [("[B".to_owned(), 2, 300)]);
 }
 
 #[test]

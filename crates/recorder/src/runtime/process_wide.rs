@@ -6,6 +6,7 @@ use crate::alive::Table;
 use crate::allocated::Classes;
 use crate::blocked::Blocked;
 use crate::callbacks::Callbacks;
+use crate::lost_objects::LostObjectsTable;
 use crate::native::Kept;
 use crate::registry::Registry;
 use crate::stretches::Stretches;
@@ -30,6 +31,8 @@ pub struct State<R: Runtime> {
     pub callbacks: Callbacks,
     /// Names of the classes of allocated objects.
     pub classes: Classes,
+    /// Sampled objects that found no free slot.
+    pub lost_objects: LostObjectsTable,
     /// The followed objects; none before the first recording that follows objects.
     pub alive: OnceLock<Table>,
     /// All waits for monitors, where the runtime reports them.

@@ -59,9 +59,13 @@ impl<R: Runtime> Setup<R> {
     pub fn engine_reason(&self) -> String {
         let reason = &self.recorder.engine_reason;
         let is_timer = self.engine.kind() == EngineKind::Timer;
+        let (now, before) = (self.engine.signal(), self.engine.moved_from());
+        let taken = taken(now, before, self.engine.is_replaced());
         match self.options.engine {
-            EngineChoice::Kernel if is_timer => format!("instead of engine=kernel: {reason}"),
-            _ => reason.clone(),
+            EngineChoice::Kernel if is_timer => {
+                format!("instead of engine=kernel: {reason}{taken}")
+            }
+            _ => format!("{reason}{taken}"),
         }
     }
 
@@ -76,6 +80,23 @@ impl<R: Runtime> Setup<R> {
     }
 }
 
+/// That a library has taken the signal, if one has.
+fn taken(now: i32, moved_from: Option<i32>, is_replaced: bool) -> String {
+    let name = |signal: i32| match signal {
+        libc::SIGURG => "SIGURG".to_owned(),
+        signal => format!("signal {signal}"),
+    };
+    match moved_from {
+        _ if is_replaced => format!(
+            "; a library has taken {}, so samples are missing: record before it is loaded, or \
+             restart the process with --engine timer",
+            name(now)
+        ),
+        Some(before) => format!("; {} since a library has taken {}", name(now), name(before)),
+        None => String::new(),
+    }
+}
+
 impl<R: Runtime> Setup<R> {
     /// From where stacks are walked, for users.
     #[must_use]
@@ -85,5 +106,19 @@ impl<R: Runtime> Setup<R> {
             Vantage::Paused => "walked while paused",
             _ => "walked from snapshots",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_names_the_signal_that_a_library_took() {
+        assert_eq!(taken(libc::SIGURG, None, false), "");
+        let moved = taken(62, Some(libc::SIGURG), false);
+        assert_eq!(moved, "; signal 62 since a library has taken SIGURG");
+        let lost = taken(62, None, true);
+        assert!(lost.starts_with("; a library has taken signal 62, so samples are missing"));
     }
 }

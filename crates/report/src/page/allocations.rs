@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
 use super::events::since;
 use super::requests::Requests;
+use crate::incomplete::incomplete_allocations;
 
 /// Of more, those that say the same are one, whenever they were within a second.
 const BIN_NS: u64 = 1_000_000_000;
@@ -88,6 +89,7 @@ pub(super) fn header(profile: &Profile) -> Option<Value> {
         "askedBytes": if sampling.has_grown() { sampling.asked_bytes } else { 0 },
         "lost": sampling.lost,
         "lostBytes": sampling.lost_bytes,
+        "lossNote": incomplete_allocations(profile),
     }))
 }
 

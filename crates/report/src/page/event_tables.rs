@@ -1,6 +1,6 @@
-//! The part of the header that sums up events of other recorders.
+//! The part of the header that sums up events of other recorders. Findings have it, too.
 
-use dwell_profile::{CellUnit, Profile};
+use dwell_profile::{CellUnit, EventTable, Profile};
 use serde_json::{Value, json};
 
 /// Rows of a table in the page.
@@ -8,23 +8,32 @@ const ROWS: usize = 30;
 
 /// The tables.
 pub(super) fn tables(profile: &Profile) -> Vec<Value> {
+    values(&profile.event_tables(), ROWS, str::to_owned)
+}
+
+/// Tables with at most so many rows; `name` makes a name what the reader may see.
+pub(crate) fn values(
+    tables: &[EventTable],
+    most: usize,
+    name_of: impl Fn(&str) -> String,
+) -> Vec<Value> {
     let unit = |unit: CellUnit| match unit {
         CellUnit::Count => "count",
         CellUnit::Bytes => "bytes",
         CellUnit::Nanos => "ns",
     };
-    let tables = profile.event_tables().into_iter().map(|table| {
+    let tables = tables.iter().map(|table| {
         let columns = table.columns.iter();
         let columns = columns.map(|it| json!({ "head": it.head, "unit": unit(it.unit) }));
-        let rows = table.rows.iter().take(ROWS);
-        let rows = rows.map(|(name, cells)| json!({ "name": name, "cells": cells }));
+        let rows = table.rows.iter().take(most);
+        let rows = rows.map(|(name, cells)| json!({ "name": name_of(name), "cells": cells }));
         json!({
             "title": table.title,
             "note": table.note,
             "head": table.head,
             "columns": columns.collect::<Vec<_>>(),
             "rows": rows.collect::<Vec<_>>(),
-            "more": table.rows.len().saturating_sub(ROWS),
+            "more": table.rows.len().saturating_sub(most),
         })
     });
     tables.collect()

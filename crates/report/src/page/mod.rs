@@ -12,7 +12,7 @@ mod calls;
 mod columns;
 mod compare;
 mod entries;
-mod event_tables;
+pub(crate) mod event_tables;
 mod events;
 mod header;
 mod held;

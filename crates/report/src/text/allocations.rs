@@ -1,6 +1,7 @@
 //! Allocated bytes: by class, and by the methods that allocate.
 
 use super::{COLUMNS, ROWS, Report};
+use crate::incomplete::incomplete_allocations;
 use crate::number::{bytes, count, percent, plural, size};
 use crate::plain::shortened;
 use dwell_profile::{Row, Weight};
@@ -33,12 +34,9 @@ impl Report<'_> {
         };
         self.raw("");
         self.raw(&format!("Allocated: {told}"));
-        if sampling.lost > 0 {
-            let lost = plural(sampling.lost, "sample");
-            let not = size(sampling.lost_bytes);
-            self.raw(&format!(
-                "  lost: {lost} (buffer full), which stood for {not}; shares are without them"
-            ));
+        let lost = incomplete_allocations(profile);
+        if !lost.is_empty() {
+            self.paragraph(&format!("lost: {lost}"));
         }
         self.raw("");
         self.raw("Classes by bytes allocated");

@@ -1,37 +1,14 @@
 //! Events of other recorders that are no time of threads, as tables.
 
-use dwell_profile::CellUnit;
-
-use super::{COLUMNS, ROWS, Report};
-use crate::number::{bytes, count, duration};
-use crate::plain::shortened;
+use super::{ROWS, Report};
+use crate::event_lines::event_table;
 
 impl Report<'_> {
     /// A table for each kind of which there is something.
     pub(super) fn event_tables(&mut self) {
         for table in self.profile.event_tables() {
             self.raw("");
-            self.raw(table.title);
-            if !table.note.is_empty() {
-                self.paragraph(&table.note);
-            }
-            let heads = table.columns.iter();
-            let heads: String = heads.map(|it| format!("{:>12} ", it.head)).collect();
-            self.raw(&format!("{heads} {}", table.head));
-            for (name, cells) in table.rows.iter().take(ROWS) {
-                let cells = cells.iter().zip(&table.columns).map(|(value, column)| {
-                    let text = match column.unit {
-                        CellUnit::Count => count(*value),
-                        CellUnit::Bytes => bytes(*value),
-                        CellUnit::Nanos => duration(*value),
-                    };
-                    format!("{text:>12} ")
-                });
-                let head = format!("{} ", cells.collect::<String>());
-                let name = shortened(name, COLUMNS.saturating_sub(head.len()));
-                self.raw(&format!("{head}{name}"));
-            }
-            self.more(table.rows.len(), ROWS);
+            self.text.push_str(&event_table(&table, ROWS));
         }
     }
 }

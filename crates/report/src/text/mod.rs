@@ -18,6 +18,7 @@ use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::event_lines::more;
 use crate::number::{bytes, count, date, duration, percent, plural, weight};
 use crate::plain::{padded, shortened};
 
@@ -420,11 +421,8 @@ impl<'p> Report<'p> {
     }
 
     fn more(&mut self, rows: usize, shown: usize) {
-        if rows > shown {
-            self.raw(&format!(
-                "           and {} more",
-                count((rows - shown) as u64)
-            ));
+        if let Some(line) = more(rows, shown) {
+            self.raw(&line);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dwell_profile::{Lack, Profile, Recorder, Safepoint, WallFilter, Weight, group_of};
 
 use super::{COLUMNS, Report};
+use crate::event_lines::paragraph;
 use crate::number::{a_second, count, duration, percent};
 use crate::plain::{plain, shortened};
 use crate::remedies::{Loop, Why, advice};
@@ -358,18 +359,9 @@ impl Report<'_> {
 
     /// A text of ours on as many lines as it takes.
     pub(super) fn paragraph(&mut self, text: &str) {
-        let mut line = String::new();
-        for word in text.split(' ') {
-            if line.len() + 1 + word.len() > COLUMNS {
-                self.raw(&line);
-                line = " ".to_owned();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
+        for line in paragraph(text) {
+            self.raw(&line);
         }
-        self.raw(&line);
     }
 }
 

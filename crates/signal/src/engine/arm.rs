@@ -49,7 +49,7 @@ impl Engine {
             self.rearm(guard, now_ns, due.wake_up_ns);
             return;
         }
-        let may_have_merged = self.merges
+        let may_have_merged = self.merges()
             && match sender {
                 Sender::Agent => due.points > 0,
                 Sender::Clock | Sender::SilencedEvent => {
@@ -292,7 +292,7 @@ impl Engine {
     }
 
     pub(super) fn new_timer(&self, record: &ThreadRecord) -> Result<i32, Errno> {
-        sys::timer_create(record.tid(), self.signal, record.cookie().to_bits())
+        sys::timer_create(record.tid(), self.signal(), record.cookie().to_bits())
     }
 
     pub(super) fn delete_timer(record: &ThreadRecord) {
@@ -303,7 +303,7 @@ impl Engine {
     }
 
     pub(super) fn open_perf(&self, record: &ThreadRecord, kernel: bool) -> Result<(), Errno> {
-        let fd = perf::open(record.tid(), self.signal, kernel)?;
+        let fd = perf::open(record.tid(), self.signal(), kernel)?;
         if let Err(error) = self.fds.set(fd, record.index()) {
             sys::close(fd);
             return Err(error);

@@ -8,6 +8,7 @@
 mod arm;
 pub(crate) mod deferred;
 mod exchange;
+mod moved;
 mod perf;
 mod period;
 pub(crate) mod ring;
@@ -35,16 +36,21 @@ use crate::room;
 use crate::slots::{Reason, Slot, SlotPool};
 use crate::sys::{self, Errno};
 use crate::vantage::Vantage;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use deferred::Lifetimes;
 use rings::Rings;
 
 /// The sampling engine.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) signal: i32,
-    /// Whether a signal that is sent while another one is pending is lost ([`config::merges`]).
-    pub(crate) merges: bool,
+    signal: AtomicI32,
+    /// The former signal, or 0.
+    moved_from: AtomicI32,
+    /// Whether the present signal has another handler.
+    is_replaced: AtomicBool,
+    pub(crate) keeps_signal: bool,
+    pub(crate) on_alternate_stack: bool,
+    pub(crate) blocked: u64,
     pub(crate) kind: EngineKind,
     pub(crate) live: Live,
     /// The process's first thread. Not read in handlers: that is a system call.
@@ -91,8 +97,12 @@ impl Engine {
     /// Not running, without threads and hooks.
     pub(crate) fn new(config: &Config<'_>, signal: i32, live: Live, pool: SlotPool) -> Engine {
         Engine {
-            signal,
-            merges: config::merges(signal),
+            signal: AtomicI32::new(signal),
+            moved_from: AtomicI32::new(0),
+            is_replaced: AtomicBool::new(false),
+            keeps_signal: config.keeps_signal,
+            on_alternate_stack: config.on_alternate_stack,
+            blocked: config.blocked,
             kind: config.engine,
             live,
             main_tid: sys::getpid(),
@@ -135,16 +145,23 @@ impl Engine {
     }
 
     /// The signal in use.
+    #[inline]
     #[must_use]
     pub fn signal(&self) -> i32 {
-        self.signal
+        self.signal.load(Ordering::SeqCst)
+    }
+
+    /// Whether a signal that is sent while another one is pending is lost ([`config::merges`]).
+    #[inline]
+    pub(crate) fn merges(&self) -> bool {
+        config::merges(self.signal())
     }
 
     /// Whether a thread is signalled only where the kernel has room to queue a signal. A timer has
     /// it set aside, and of the kernel's own signals only real-time ones need it.
     #[must_use]
     pub fn needs_queue(&self) -> bool {
-        self.kind != EngineKind::Timer && !self.merges
+        self.kind != EngineKind::Timer && !self.merges()
     }
 
     /// How threads are signalled.
@@ -332,11 +349,11 @@ impl Engine {
     /// Sends a thread the signal with a reason. If it merges with one that is pending, that one
     /// finds the reason in the record.
     pub(crate) fn send(&self, record: &ThreadRecord, reason: Reason) -> Result<(), Errno> {
-        if self.merges {
+        if self.merges() {
             record.asked.store(reason as u32, Ordering::SeqCst);
         }
         let cookie = record.cookie().with_reason(reason);
-        sys::queue_signal(record.tid(), self.signal, cookie.to_bits())
+        sys::queue_signal(record.tid(), self.signal(), cookie.to_bits())
     }
 
     /// The thread ends (or is not to be sampled any more): gives back its timer. The record itself

@@ -107,6 +107,11 @@ pub fn open(tid: i32, signal: i32, kernel: bool) -> Result<i32, Errno> {
     Ok(fd)
 }
 
+/// Lets the event send another signal from now on.
+pub fn set_signal(fd: i32, signal: i32) -> Result<(), Errno> {
+    sys::fcntl(fd, F_SETSIG, signal as usize).map(|_| ())
+}
+
 /// Lets the event overflow after `gap_ns` more of the thread's time on a processor, and again
 /// after as much, as long as it is refreshed. Returns its present period.
 #[inline]
