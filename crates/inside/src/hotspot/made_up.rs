@@ -48,6 +48,7 @@ pub fn recording(vm: Vm) -> Setup {
         counters_at_start: engine.counters(),
         cpu_at_start: (Duration::ZERO, Duration::ZERO),
         process_cpu_at_start: Duration::ZERO,
+        callbacks_at_start_ns: 0,
         about: About::default(),
         start_epoch_ms: 0,
         shelf: Shelf::default(),
