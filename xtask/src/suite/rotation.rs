@@ -97,6 +97,11 @@ const GROUPS: &[&[&str]] = &[
         "e2e/locks: measured_rate_limited_waits_stand_for_all",
     ],
     &[
+        "e2e/locks: measured_owners_are_where_they_had_the_monitor",
+        "e2e/locks: measured_owners_of_some_waits_stand_for_those_of_all",
+        "e2e/locks: measured_sampled_owners_still_have_the_monitor",
+    ],
+    &[
         "e2e/commands: measured_implicit_null_checks_are_counted_right",
         "e2e/commands: measured_samplers_of_the_jdk_work_during_recordings",
     ],

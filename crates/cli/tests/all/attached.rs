@@ -458,7 +458,7 @@ fn recording_of_a_killed_command_ends_when_its_time_is_over() {
         status().starts_with("state      stopped")
     });
     let text = status();
-    assert!(text.contains("ends       when its time was over"), "{text}");
+    assert!(text.contains("because its time was over"), "{text}");
     assert!(place.samples("left.jfr") > 0);
     busy.assert_running();
 }

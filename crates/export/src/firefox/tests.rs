@@ -433,8 +433,8 @@ fn events_of_the_process_are_markers_with_their_fields() {
     expect(
         &read,
         "process",
-        "Collection",
-        json!({ "type": "Collection", "from": 3, "to": 5 }),
+        "GC pause",
+        json!({ "type": "GC pause", "from": 3, "to": 5 }),
     );
     expect(
         &read,

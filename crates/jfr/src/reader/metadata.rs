@@ -423,7 +423,7 @@ mod tests {
         let stack = types.class(stack).unwrap();
         assert_eq!(stack.known, Known::Stack);
         assert!(stack.fields[1].array);
-        assert_eq!(types.events().count(), 36);
+        assert_eq!(types.events().count(), 37);
         let mut lost = types
             .events()
             .filter(|(_, class)| &*class.name == "dwell.Lost");
