@@ -42,9 +42,9 @@ impl Moment {
         }
     }
 
-    /// Whether there may have been a safepoint, or new code, between samples of the last drain and samples of
-    /// this one. Samples may be older than their drain. So a safepoint that the last drain found
-    /// also counts.
+    /// Whether there may have been a safepoint, or new code, between samples of the last drain and
+    /// samples of this one. Samples may be older than their drain. So a safepoint that the last
+    /// drain found also counts.
     pub fn is_another<M: Memory>(&mut self, mem: &M) -> bool {
         let read = |at: Option<u64>| at.and_then(|at| mem.word(at).ok());
         let (count, compiled) = (read(self.at), read(self.compiled_at));
