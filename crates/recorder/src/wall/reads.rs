@@ -16,9 +16,11 @@ use std::sync::Arc;
 const AHEAD: usize = 12;
 /// Age in ticks at which a thread gets a page that counts its turns.
 const PAGE_TICKS: u32 = 25;
-/// Part of the interval that mapping pages may take, and the least fill of the purse for it.
+/// Part of the interval that mapping pages may take, if the purse has this fill and if it has less.
+/// Reads without pages are what empties it, so some pages are always mapped.
 const PAGES_PART: f64 = 0.05;
 const PAGES_FILL: f64 = 0.3;
+const PAGES_PART_LEAST: f64 = 0.01;
 /// Time between two reads of the kernel's account of a thread that moves, in ns. Threads that stay
 /// in one place have [`SCHEDULE_CALM_NS`].
 const SCHEDULE_NS: u64 = 250_000_000;
@@ -91,10 +93,11 @@ impl<R: Runtime> Sampler<'_, R> {
     /// Allows some mappings of pages. A page costs about 5 us once and makes later reads cheaper.
     fn allow_pages(&mut self) {
         let interval_ns = self.setup.options.wall_interval.as_nanos() as f64;
-        let pages = match self.clock.purse().fill() > PAGES_FILL {
-            true => self.kernel.pages_for(PAGES_PART * interval_ns),
-            false => 0,
+        let part = match self.clock.purse().fill() > PAGES_FILL {
+            true => PAGES_PART,
+            false => PAGES_PART_LEAST,
         };
+        let pages = self.kernel.pages_for(part * interval_ns);
         self.kernel.allow_pages(pages);
     }
 
