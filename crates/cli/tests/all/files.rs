@@ -66,6 +66,8 @@ fn recording_of_another_user_copied_onto_itself_stays_whole() {
     let folder: String = started.out[at..].chars().take(begin.len() + 16).collect();
     let data = std::fs::metadata(&folder).unwrap();
     assert_eq!((data.uid(), data.mode() & 0o777), (65_534, 0o700));
+    // Else the recording can end before its first sample.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     place.dwell(&["stop", "-o", "copy.jfr", &pid]).exits(0);
     assert!(place.samples("copy.jfr") > 0);
     std::fs::remove_dir_all(folder).unwrap();
