@@ -51,7 +51,15 @@ describe('the flame graph', () => {
       const [frame] = await framesOf(page, 2);
       const short = frame!.label.split('.').slice(-2).join('.');
       const zoomIn = async () => {
-        const [again] = await framesOf(page, 2);
+        // The graph of before may still be on the screen: waits until its frames do not move.
+        let [again] = await framesOf(page, 2);
+        for (let turn = 0; turn < 50; turn++) {
+          await page.evaluate(twoFrames);
+          const [next] = await framesOf(page, 2);
+          const stays = next?.x === again?.x && next?.label === frame!.label;
+          again = next;
+          if (stays) break;
+        }
         await page.mouse.click(again!.x, again!.y);
         await page.evaluate(twoFrames);
         expect(await zoomedTo(page)).toBe(short);
