@@ -13,6 +13,7 @@
 #                                 target/java/jfrconv, downloaded in the same way
 #        java/build.sh --otel     build target/java/dwell-opentelemetry.jar, and a program for its
 #                                 tests, against OpenTelemetry's jars, downloaded in the same way
+#        java/build.sh --jmh      build target/java/dwell-jmh.jar against JMH, downloaded in the same way
 #        java/build.sh --vertx    build target/java/dwell-fileserver.jar, an example, with Vert.x
 # JDKs are searched in JAVA_HOME, PATH, DWELL_JDKS/* (default ~/.cache/dwell-jdks/*) and
 # /usr/lib/jvm/*.
@@ -90,7 +91,8 @@ build_jar() {
     # A jar that was compiled against others names them in its manifest, so that it can run alone. A
     # line of a manifest is short; a blank continues it.
     : >"$tmp/manifest"
-    [ ${#jars[@]} = 0 ] ||
+    # With $provided the user has them, maybe newer ones.
+    [ ${#jars[@]} = 0 ] || [ -n "${provided:-}" ] ||
         { echo "Class-Path: " && printf '  %s\n' "${jars[@]#"$out/"}"; } >"$tmp/manifest"
     "$jdk/bin/jar" --create --file "$tmp/jar" --manifest "$tmp/manifest" \
         ${main:+--main-class "$main"} -C "$tmp/classes" .
@@ -209,6 +211,24 @@ build_otel() {
         "$here/testprograms/src-otel"
 }
 
+# The oldest JMH that the profiler runs with, and a library in its interface.
+jmh_jars="\
+org/openjdk/jmh/jmh-core/1.21/jmh-core-1.21.jar \
+79aecd73ffb5d95d88b1ac36b505fa30ae3e83788e936838e2be9a51074fd2dd
+org/apache/commons/commons-math3/3.2/commons-math3-3.2.jar \
+6268a9a0ea3e769fc493a21446664c0ef668e48c93d126791f6f3f757978fee2"
+
+build_jmh() {
+    local jdk path sum classpath=
+    jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWELL_JDKS"
+    mkdir -p "$out/jmh"
+    while read -r path sum; do
+        fetch jmh "$path" "$sum"
+        classpath=$classpath${classpath:+:}$out/jmh/${path##*/}
+    done <<<"$jmh_jars"
+    provided=1 build_jar dwell-jmh.jar "$jdk" 8 "" "$classpath" "$here/jmh/parts:$here/jmh/src"
+}
+
 # Vert.x with its router and their dependencies, for an example.
 vertx_jars="\
 com/fasterxml/jackson/core/jackson-core/2.16.1/jackson-core-2.16.1.jar \
@@ -270,6 +290,13 @@ if [ "${1:-}" = --vertx ]; then
     build_vertx
     exit
 fi
+if [ "${1:-}" = --jmh ]; then
+    mkdir -p "$out"
+    exec 9>"$out/.jmh.lock"
+    ! command -v flock >/dev/null || flock 9
+    build_jmh
+    exit
+fi
 if [ "${1:-}" = --otel ]; then
     mkdir -p "$out"
     exec 9>"$out/.otel.lock"
@@ -312,6 +339,9 @@ build_jar dwell-testprograms.jar "$jdk" 8 "" "$out/dwell-api.jar" "$here/testpro
 examples=$(dirname "$here")/examples
 build_jar dwell-examples.jar "$jdk" 8 "" "$out/dwell-api.jar" \
     "$(printf '%s:' "$examples"/safepoints/*.java)$examples/bias:$examples/latency:$examples/faults"
+
+# The profiler for JMH as far as it needs no JMH, with its tests.
+build_jar dwell-jmh-tests.jar "$jdk" 8 io.dwell.jmh.PartsTest "" "$here/jmh/parts:$here/jmh/test"
 
 build_jar dwell-verify.jar "$jdk" 11 io.dwell.verify.Check "" "$here/verify/src"
 if jdk21=$(find_jdk 21+); then

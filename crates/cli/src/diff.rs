@@ -2,7 +2,7 @@
 
 use crate::args::{Diff, Event, PerWhat};
 use crate::writing::{self, Named};
-use crate::{Usage, convert, long_work, recording};
+use crate::{Usage, convert, diff_folders, long_work, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
 use dwell_profile::{Lack, Objects, Profile, WallFilter};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code if a limit of growth is exceeded.
-const EXIT_GROWN: u8 = 3;
+pub const EXIT_GROWN: u8 = 3;
 
 /// The page's file.
 fn output(args: &Diff) -> PathBuf {
@@ -71,14 +71,19 @@ fn print_all(
     crate::print(&format!("\n{}\n", recording::shown(&output)))
 }
 
+/// The exceeded limits, each in one line.
+pub fn exceeded(compared: &Compared<'_>) -> Vec<String> {
+    let verdicts = compared.verdicts().iter();
+    let exceeded = verdicts.filter(|verdict| verdict.outcome == Outcome::Exceeded);
+    exceeded.map(|verdict| verdict.line()).collect()
+}
+
 /// The exit code. An exceeded limit is printed to standard error.
 fn exit_code(compared: &Compared<'_>) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
-    for verdict in compared.verdicts() {
-        if verdict.outcome == Outcome::Exceeded {
-            eprintln!("dwell: --fail-on {}", verdict.line());
-            code = ExitCode::from(EXIT_GROWN);
-        }
+    for line in exceeded(compared) {
+        eprintln!("dwell: --fail-on {line}");
+        code = ExitCode::from(EXIT_GROWN);
     }
     code
 }
@@ -128,9 +133,17 @@ fn both(args: &Diff) -> Result<(Profile, Profile)> {
     })
 }
 
-/// Compares two recordings.
+/// Compares two recordings, or the recordings of two directories.
 pub fn run(args: &Diff) -> Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
+    let per = match args.per {
+        PerWhat::Second => Per::Second,
+        PerWhat::Request => Per::Request,
+        PerWhat::Sample => Per::Sample,
+    };
+    if args.a.is_dir() && args.b.is_dir() {
+        return diff_folders::run(args, per);
+    }
     match args.event {
         Some(Event::Alloc) => return objects(args, Objects::Allocated).map(done),
         Some(Event::Live) => return objects(args, Objects::Alive).map(done),
@@ -146,11 +159,6 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
         Some(Event::Cpu | Event::Wall) | None => {}
     }
     let (a, b) = both(args)?;
-    let per = match args.per {
-        PerWhat::Second => Per::Second,
-        PerWhat::Request => Per::Request,
-        PerWhat::Sample => Per::Sample,
-    };
     let names = [recording::shown(&args.a), recording::shown(&args.b)];
     let compare = || dwell_report::compared(&a, &b, per);
     let mut compared = long_work::with_progress(&comparing(args), compare)

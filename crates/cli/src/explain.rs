@@ -24,7 +24,7 @@ pub fn run(args: &Explain) -> Result<()> {
     let explain = || dwell_explain::explain(&profile, &options);
     let explanation = long_work::with_progress(&making, explain);
     crate::print(&match args.json {
-        true => dwell_report::explanation_json(&explanation, profile.unread()),
+        true => dwell_report::explanation_and_totals_json(&explanation, &profile),
         false => {
             let note = recording::unread_note(&profile, &args.input);
             let note = note.map_or(String::new(), |note| note + "\n\n");

@@ -25,6 +25,7 @@ mod control;
 mod convert;
 mod demo;
 mod diff;
+mod diff_folders;
 #[cfg(test)]
 mod documents_tests;
 mod explain;

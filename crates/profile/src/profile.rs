@@ -257,6 +257,11 @@ impl Profile {
         &self.info
     }
 
+    /// Sets the recorded time. Recordings that were put together have gaps between them.
+    pub fn set_duration_ns(&mut self, duration_ns: u64) {
+        self.info.duration_ns = duration_ns;
+    }
+
     /// Samples lost, by cause.
     pub fn losses(&self) -> &[Loss] {
         &self.losses

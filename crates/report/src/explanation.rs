@@ -1,7 +1,7 @@
 //! Findings as text for a terminal and as JSON. Names of the program are made plain in both.
 
 use dwell_explain::{Evidence, Explanation, Finding, Focus, Share, View};
-use dwell_profile::{EndpointCheck, SelfCheck, Unread};
+use dwell_profile::{EndpointCheck, Profile, SelfCheck, Unread};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -9,7 +9,7 @@ use crate::event_lines::event_table;
 use crate::number::{count, duration, percent};
 use crate::page::event_tables::values;
 use crate::plain::{plain, shortened};
-use crate::{self_check, unread};
+use crate::{self_check, totals, unread};
 
 /// The widest line.
 const COLUMNS: usize = 100;
@@ -262,9 +262,23 @@ pub(crate) fn wrapped(text: &mut String, label: &str, indent: usize, words: &str
 /// Findings, and the verdicts of all other rules, as JSON with an end of line.
 #[must_use]
 pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> String {
+    format!("{:#}\n", value(explanation, unread))
+}
+
+/// The same with the sums of the whole recording.
+#[must_use]
+pub fn explanation_and_totals_json(explanation: &Explanation, profile: &Profile) -> String {
+    let mut all = value(explanation, profile.unread());
+    if let Value::Object(all) = &mut all {
+        all.insert("totals".to_owned(), totals::value(profile));
+    }
+    format!("{all:#}\n")
+}
+
+fn value(explanation: &Explanation, unread: Option<&Unread>) -> Value {
     let skipped = explanation.not_applicable.iter();
     let skipped = skipped.map(|s| json!({ "rule": s.rule, "why": plain(&s.why) }));
-    let all = json!({
+    json!({
         "version": 1,
         // Parts of the file that could not be read and are not in the findings; null if none.
         "unread": unread::value(unread),
@@ -282,8 +296,7 @@ pub fn explanation_json(explanation: &Explanation, unread: Option<&Unread>) -> S
         // null: no wall time, or no requests to compare it with.
         "selfCheck": explanation.self_check.as_ref().map(|check| self_check::value(check, plain)),
         "eventTables": values(&explanation.event_tables, EVENT_ROWS, plain),
-    });
-    format!("{all:#}\n")
+    })
 }
 
 fn finding(finding: &Finding) -> Value {

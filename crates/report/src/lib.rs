@@ -22,6 +22,7 @@ mod plain;
 mod remedies;
 mod self_check;
 mod text;
+mod totals;
 mod unread;
 mod words;
 
@@ -31,7 +32,9 @@ pub(crate) const FROM_STACKS: &str =
 
 pub use collapsed::{CollapsedOptions, Stacks, collapsed};
 pub use diff::{Compared, Limit, Limited, Outcome, Verdict, compared};
-pub use explanation::{explanation_json, explanation_text, page_findings};
+pub use explanation::{
+    explanation_and_totals_json, explanation_json, explanation_text, page_findings,
+};
 pub use findings::findings;
 pub use grown::{Grown, grown};
 pub use incomplete::incomplete;
