@@ -615,7 +615,8 @@ pub struct Explain {
 /// `dwell diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Rows marked * are significant, see docs/diff.md.
+Rows marked * are significant, see docs/diff.md. Of two directories, recordings with the same name
+are compared, see docs/jmh.md.
 
 Examples:
   dwell diff before.jfr after.jfr       CPU time by method, wall time by cause, per second;
@@ -626,10 +627,10 @@ Examples:
   dwell diff before.jfr after.jfr --collapsed > both.folded
                                         stacks with two numbers, for other flame graph tools")]
 pub struct Diff {
-    /// The first recording
+    /// The first recording, or a directory of benchmarks
     #[arg(value_name = "A.jfr")]
     pub a: PathBuf,
-    /// The second recording
+    /// The second recording, or directory
     #[arg(value_name = "B.jfr")]
     pub b: PathBuf,
     /// Unit of comparison: per second, per completed request, or all samples (shares)

@@ -2,7 +2,7 @@
 
 use crate::args::{Diff, Event, PerWhat};
 use crate::writing::{self, Named};
-use crate::{Usage, convert, diff_folders, long_work, recording};
+use crate::{Usage, convert, long_work, recording};
 use anyhow::{Result, anyhow, bail};
 use dwell_profile::diff::Per;
 use dwell_profile::{Lack, Objects, Profile, WallFilter};
@@ -133,16 +133,25 @@ fn both(args: &Diff) -> Result<(Profile, Profile)> {
     })
 }
 
-/// Compares two recordings, or the recordings of two directories.
-pub fn run(args: &Diff) -> Result<ExitCode> {
-    let done = |()| ExitCode::SUCCESS;
-    let per = match args.per {
+/// The base of the comparison.
+pub fn per(args: &Diff) -> Per {
+    match args.per {
         PerWhat::Second => Per::Second,
         PerWhat::Request => Per::Request,
         PerWhat::Sample => Per::Sample,
-    };
-    if args.a.is_dir() && args.b.is_dir() {
-        return diff_folders::run(args, per);
+    }
+}
+
+/// Compares two recordings.
+pub fn run(args: &Diff) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    let per = per(args);
+    for (one, other) in [(&args.a, &args.b), (&args.b, &args.a)] {
+        if one.is_dir() {
+            let [one, other] = [one, other].map(|path| recording::shown(path));
+            let text = format!("{one} is a directory, but {other} is not; give two of one kind");
+            return Err(Usage(text).into());
+        }
     }
     match args.event {
         Some(Event::Alloc) => return objects(args, Objects::Allocated).map(done),

@@ -109,7 +109,7 @@ fn side(directory: &Path, name: &str, files: &[PathBuf]) -> String {
     }
 }
 
-/// What the comparison of a benchmark prints, and the line of each exceeded limit.
+/// The text of the comparison of a benchmark, and the line of each exceeded limit.
 struct Section {
     text: String,
     exceeded: Vec<String>,
@@ -150,7 +150,7 @@ fn refuse_options(args: &Diff) -> Result<()> {
     }
 }
 
-/// One line for the benchmarks that only one directory has; empty if there are none.
+/// One line for the benchmarks that only one directory has; empty without any.
 fn only(directory: &Path, names: &[&str]) -> String {
     if names.is_empty() {
         return String::new();
@@ -165,7 +165,8 @@ fn only(directory: &Path, names: &[&str]) -> String {
 
 /// Compares the benchmarks of two directories. A benchmark that cannot be compared does not prevent
 /// the others.
-pub fn run(args: &Diff, per: Per) -> Result<ExitCode> {
+pub fn run(args: &Diff) -> Result<ExitCode> {
+    let per = diff::per(args);
     refuse_options(args)?;
     let found = [benchmarks(&args.a)?, benchmarks(&args.b)?];
     let matched = matched(&found[0], &found[1]);
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_match_by_name_whatever_their_forks() {
+    fn benchmarks_with_other_numbers_of_forks_match() {
         let of = |folder: &str, names: &[&str]| {
             let path = |name: &&str| Path::new(folder).join(format!("{name}.jfr"));
             grouped(names.iter().map(path))

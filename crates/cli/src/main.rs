@@ -108,6 +108,9 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Top(args) => top::run(args)?,
         Command::Report(args) => convert::report(args)?,
         Command::View(args) => view::run(args)?,
+        Command::Diff(args) if args.a.is_dir() && args.b.is_dir() => {
+            return diff_folders::run(args);
+        }
         Command::Diff(args) => return diff::run(args),
         Command::Explain(args) => explain::run(args)?,
         Command::Mcp(args) => mcp::run(args)?,

@@ -131,7 +131,10 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    let applications = all.then(applications);
+    let released: Vec<Part> = match all {
+        true => vec![applications(), benchmarks()],
+        false => Vec::new(),
+    };
     let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -155,7 +158,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         ),
         portable(&target),
     ];
-    applications.into_iter().chain(others).collect()
+    released.into_iter().chain(others).collect()
 }
 
 /// Applications from Maven Central, each with and without dwell.
@@ -163,6 +166,13 @@ fn applications() -> Part {
     let mut applications = part("applications", Count::One, "examples/apps/run");
     applications.kind = Kind::Measured;
     applications
+}
+
+/// Benchmarks of JMH from Maven Central, with the profiler for it.
+fn benchmarks() -> Part {
+    let mut benchmarks = part("benchmarks of JMH", Count::One, "examples/jmh/run");
+    benchmarks.kind = Kind::Measured;
+    benchmarks
 }
 
 /// The check of the built files for other libcs.

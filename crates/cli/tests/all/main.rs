@@ -13,6 +13,7 @@ mod foreign;
 mod harness;
 mod inside;
 mod interchange;
+mod jmh;
 mod launched;
 mod mcp_server;
 mod mono;

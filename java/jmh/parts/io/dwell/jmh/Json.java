@@ -29,7 +29,7 @@ final class Json {
         return value;
     }
 
-    /** A member of an object; null if there is none, or `value` is no object. */
+    /** A member of an object; null if it is absent, or `value` is no object. */
     static Object get(Object value, String key) {
         return value instanceof Map ? ((Map<?, ?>) value).get(key) : null;
     }

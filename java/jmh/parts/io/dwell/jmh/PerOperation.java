@@ -13,16 +13,37 @@ final class PerOperation {
     private static final double WIDTH = 3.2905;
 
     final String label;
-    final double value;
-    /** Half of the interval of 99.9 % of the value, by sampling alone. */
+    /** The value of each fork. */
+    final double[] values;
+    /** Half of the interval of 99.9 % of the mean of the values, by sampling alone. */
     final double error;
     final String unit;
 
-    private PerOperation(String label, double sum, double variance, String unit, long operations) {
+    private PerOperation(String label, double[] values, double error, String unit) {
         this.label = label;
-        this.value = sum / operations;
-        this.error = WIDTH * Math.sqrt(variance) / operations;
+        this.values = values;
+        this.error = error;
         this.unit = unit;
+    }
+
+    private PerOperation(String label, double sum, double variance, String unit, long operations) {
+        this(label, new double[] {sum / operations}, WIDTH * Math.sqrt(variance) / operations,
+                unit);
+    }
+
+    /** The numbers of several forks together. A fork without a number had 0 of it. */
+    static List<PerOperation> ofForks(List<List<PerOperation>> forks) {
+        Map<String, PerOperation> all = new TreeMap<>();
+        for (int fork = 0; fork < forks.size(); fork++) {
+            for (PerOperation it : forks.get(fork)) {
+                PerOperation sum = all.computeIfAbsent(it.label, label ->
+                        new PerOperation(label, new double[forks.size()], 0, it.unit));
+                sum.values[fork] = it.values[0];
+                all.put(it.label, new PerOperation(it.label, sum.values,
+                        Math.hypot(sum.error, it.error / forks.size()), it.unit));
+            }
+        }
+        return new ArrayList<>(all.values());
     }
 
     /** The values of a recording of so many operations, from the JSON of `dwell explain`. */

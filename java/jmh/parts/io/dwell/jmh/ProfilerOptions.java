@@ -18,7 +18,7 @@ final class ProfilerOptions {
     String dir = "dwell-jmh";
     /** The command, or null: that of DWELL, else `dwell` on the path. */
     String command;
-    /** What is recorded, for `dwell start -e`. */
+    /** Recorded events, for `dwell start -e`. */
     String events = "cpu,wall,alloc";
     /** Whether each recording gets an HTML page. */
     boolean page = true;

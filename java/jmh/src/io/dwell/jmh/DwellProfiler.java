@@ -35,6 +35,8 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
     /** Forks of the present benchmark that were prepared, with those of warmup. */
     private int forks;
     private BenchmarkParams forked;
+    /** The numbers of its forks. */
+    private final List<List<PerOperation>> numbers = new ArrayList<>();
     private File recording;
     /** Of the instance that starts and stops: */
     private boolean isRecording;
@@ -104,6 +106,7 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
         if (!params.equals(forked)) {
             forked = params;
             forks = 0;
+            numbers.clear();
             clear(params);
         }
         forks++;
@@ -147,7 +150,7 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
         for (IterationResult iteration : result.getIterationResults()) {
             sum += iteration.getMetadata() == null ? 0 : iteration.getMetadata().getAllOps();
         }
-        return numbers(recording, sum, true);
+        return results(sum);
     }
 
     @Override
@@ -206,8 +209,11 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
             return Collections.emptyList();
         }
         stop();
-        boolean isFork = System.getProperty(FORK) != null;
-        return isFork ? Collections.emptyList() : numbers(recording, operations, false);
+        if (System.getProperty(FORK) != null) {
+            return Collections.emptyList();
+        }
+        numbers.clear();
+        return results(operations);
     }
 
     private void stop() {
@@ -218,7 +224,7 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
     // Of both.
 
     /** Makes the page, and reads the numbers of a recording. */
-    private Collection<? extends Result> numbers(File recording, long operations, boolean isFork) {
+    private Collection<? extends Result> results(long operations) {
         String file = recording + ".jfr";
         if (!new File(file).exists()) {
             // The failure of its start was printed.
@@ -228,17 +234,17 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
             command.run("report", file, "-o", recording + ".html");
         }
         String json = command.run("explain", "--json", file);
-        List<Result> results = new ArrayList<>();
         if (json == null || operations <= 0) {
-            return results;
+            return Collections.emptyList();
         }
         try {
-            for (PerOperation number : PerOperation.of(json, operations)) {
-                results.add(SampledResult.of(number, isFork));
-            }
+            numbers.add(PerOperation.of(json, operations));
         } catch (IllegalArgumentException e) {
             DwellCommand.say("explain --json " + file + ": " + e.getMessage());
+            return Collections.emptyList();
         }
+        List<Result> results = new ArrayList<>();
+        PerOperation.ofForks(numbers).forEach(it -> results.add(new SampledResult(it)));
         return results;
     }
 }

@@ -1,29 +1,27 @@
 package io.dwell.jmh;
 
 import java.util.Collection;
+import java.util.Collections;
+import java.util.Comparator;
 import org.openjdk.jmh.results.AggregationPolicy;
 import org.openjdk.jmh.results.Aggregator;
 import org.openjdk.jmh.results.Result;
 import org.openjdk.jmh.results.ResultRole;
 import org.openjdk.jmh.util.ListStatistics;
 
-/** A number per operation, with the error that sampling leaves. */
+/**
+ * A number per operation, with the error that sampling leaves. JMH adds up the results of forks, but
+ * not the zeros of forks that lack one. So each result has all forks up to its own, and the last one
+ * counts.
+ */
 final class SampledResult extends Result<SampledResult> {
     private static final long serialVersionUID = 1L;
     private final double error;
-    /** Whether a fork that lacks this number had 0 of it. */
-    private final boolean isOfFork;
 
-    private SampledResult(String label, double[] values, double error, String unit,
-            boolean isOfFork) {
-        super(ResultRole.SECONDARY, label, new ListStatistics(values), unit, AggregationPolicy.AVG);
-        this.error = error;
-        this.isOfFork = isOfFork;
-    }
-
-    static SampledResult of(PerOperation number, boolean isOfFork) {
-        double[] values = {number.value};
-        return new SampledResult(number.label, values, number.error, number.unit, isOfFork);
+    SampledResult(PerOperation number) {
+        super(ResultRole.SECONDARY, number.label, new ListStatistics(number.values), number.unit,
+                AggregationPolicy.AVG);
+        error = number.error;
     }
 
     @Override
@@ -38,24 +36,15 @@ final class SampledResult extends Result<SampledResult> {
 
     @Override
     protected Aggregator<SampledResult> getThreadAggregator() {
-        return this::mean;
+        return SampledResult::last;
     }
 
     @Override
     protected Aggregator<SampledResult> getIterationAggregator() {
-        return this::mean;
+        return SampledResult::last;
     }
 
-    @Override
-    protected SampledResult getZeroResult() {
-        return isOfFork ? new SampledResult(label, new double[] {0}, 0, getScoreUnit(), true) : null;
-    }
-
-    /** The mean of forks, whose errors are independent. */
-    private SampledResult mean(Collection<SampledResult> results) {
-        double[] values = results.stream().mapToDouble(Result::getScore).toArray();
-        double variances = results.stream().mapToDouble(it -> it.error * it.error).sum();
-        double error = Math.sqrt(variances) / Math.max(1, values.length);
-        return new SampledResult(label, values, error, getScoreUnit(), isOfFork);
+    private static SampledResult last(Collection<SampledResult> results) {
+        return Collections.max(results, Comparator.comparingLong(Result::getSampleCount));
     }
 }

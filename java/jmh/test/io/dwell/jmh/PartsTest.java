@@ -1,5 +1,6 @@
 package io.dwell.jmh;
 
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,6 +23,7 @@ public final class PartsTest {
         jsonIsRead();
         sumsAreDividedByOperations();
         workersCountAloneIfThereAreAny();
+        forkWithoutNumberCountsAsZero();
         System.out.println("passed " + checks);
     }
 
@@ -132,11 +134,14 @@ public final class PartsTest {
     }
 
     private static String numbers(String totals, long operations) {
-        List<PerOperation> numbers = PerOperation.of("{\"totals\":" + totals + "}", operations);
+        return shown(PerOperation.of("{\"totals\":" + totals + "}", operations));
+    }
+
+    private static String shown(List<PerOperation> numbers) {
         StringBuilder text = new StringBuilder();
         for (PerOperation it : numbers) {
-            text.append(String.format(java.util.Locale.ROOT, "%s %.2f %.2f %s;", it.label, it.value,
-                    it.error, it.unit));
+            text.append(String.format(java.util.Locale.ROOT, "%s %.2f %.2f %s;", it.label,
+                    Arrays.stream(it.values).average().orElse(0), it.error, it.unit));
         }
         return text.toString();
     }
@@ -172,5 +177,16 @@ public final class PartsTest {
                 numbers("{\"wall\":[" + main + "," + workers + "]}", 2));
         same("dwell.wait.park 450.00 1.65 ns/op;dwell.wait.sleep 20.00 6.58 ns/op;",
                 numbers("{\"wall\":[" + main + "]}", 2));
+    }
+
+    private static void forkWithoutNumberCountsAsZero() {
+        String allocated = "\"allocated\":{\"bytes\":90,\"standardErrorBytes\":10}";
+        List<PerOperation> one = PerOperation.of("{\"totals\":{" + allocated + "}}", 1);
+        String wall = "\"wall\":[" + row("main", "park", 60, 0) + "]";
+        List<PerOperation> other = PerOperation.of("{\"totals\":{" + allocated + "," + wall + "}}", 1);
+        List<PerOperation> all = PerOperation.ofForks(Arrays.asList(one, other, one));
+        // The errors of three forks are independent: 32.9 / sqrt(3).
+        same("dwell.alloc 90.00 19.00 B/op;dwell.wait.park 20.00 0.00 ns/op;", shown(all));
+        same("[0.0, 60.0, 0.0]", Arrays.toString(all.get(1).values));
     }
 }
