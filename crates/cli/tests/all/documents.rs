@@ -61,6 +61,11 @@ fn adapted(place: &Place, words: &[String], pid: &str) -> Vec<String> {
         adapted.extend(["--batch", "--window", "1s", "-n", "1"].map(str::to_owned));
     }
     for (at, word) in adapted.iter().enumerate() {
+        if words[0] == "diff" && word.ends_with('/') {
+            std::fs::create_dir_all(place.path(word)).unwrap();
+            let benchmark = place.path(word).join("app.jfr");
+            std::fs::copy(place.path("app.jfr"), benchmark).unwrap();
+        }
         let is_input = word.ends_with(".jfr") && adapted[at - 1] != "-o";
         if is_input && !place.path(word).exists() {
             std::fs::copy(place.path("app.jfr"), place.path(word)).unwrap();

@@ -18,8 +18,8 @@ final class ProfilerOptions {
     String dir = "dwell-jmh";
     /** The command, or null: that of DWELL, else `dwell` on the path. */
     String command;
-    /** Recorded events, for `dwell start -e`. */
-    String events = "cpu,wall,alloc";
+    /** Recorded events, for `dwell start -e`, or null: all that cost little. */
+    String events;
     /** Whether each recording gets an HTML page. */
     boolean page = true;
     /** Whether each command is printed. */
@@ -95,6 +95,25 @@ final class ProfilerOptions {
             events.add(event.trim());
         }
         return String.join(",", events);
+    }
+
+    /** The events to record on a JVM of this version. Before 11 it cannot sample allocations. */
+    String eventsOn(String version) {
+        if (events != null) {
+            return events;
+        }
+        return major(version) >= 11 ? "cpu,wall,alloc" : "cpu,wall";
+    }
+
+    /** The major version of Java: 8 of 1.8.0_402, 21 of 21-ea; 0 if it is unknown. */
+    static int major(String version) {
+        String[] parts = String.valueOf(version).split("[^0-9]+");
+        try {
+            int first = Integer.parseInt(parts[0]);
+            return first == 1 && parts.length > 1 ? Integer.parseInt(parts[1]) : first;
+        } catch (NumberFormatException | ArrayIndexOutOfBoundsException e) {
+            return 0;
+        }
     }
 
     /** The command to run, in an environment with this value of DWELL. */

@@ -118,21 +118,11 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
         // lines and inlined methods; the code is the same.
         added.add("-XX:+UnlockDiagnosticVMOptions");
         added.add("-XX:+DebugNonSafepoints");
-        if (major(params.getJdkVersion()) >= 21) {
+        if (ProfilerOptions.major(params.getJdkVersion()) >= 21) {
             // Else the JVM prints a warning for each fork.
             added.add("-XX:+EnableDynamicAgentLoading");
         }
         return added;
-    }
-
-    private static int major(String version) {
-        String[] parts = String.valueOf(version).split("[^0-9]+");
-        try {
-            int first = Integer.parseInt(parts[0]);
-            return first == 1 && parts.length > 1 ? Integer.parseInt(parts[1]) : first;
-        } catch (NumberFormatException e) {
-            return 0;
-        }
     }
 
     @Override
@@ -194,7 +184,8 @@ public final class DwellProfiler implements ExternalProfiler, InternalProfiler {
         if (recording != null) {
             String file = recording + ".jfr";
             String pid = String.valueOf(Utils.getPid());
-            isRecording = command.run("start", "-e", options.events, "-o", file, pid) != null;
+            String events = options.eventsOn(System.getProperty("java.specification.version"));
+            isRecording = command.run("start", "-e", events, "-o", file, pid) != null;
         }
     }
 

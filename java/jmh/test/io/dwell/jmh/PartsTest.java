@@ -18,6 +18,7 @@ public final class PartsTest {
         optionsAreParsed();
         wrongOptionsAreRefused();
         commandComesFromOptionThenEnvironment();
+        eventsAreThoseOfTheJvm();
         namesAreOneToOne();
         forksAreFoundByName();
         jsonIsRead();
@@ -36,7 +37,7 @@ public final class PartsTest {
 
     private static String shown(String text) {
         ProfilerOptions it = ProfilerOptions.parse(text);
-        return it.dir + " " + it.command + " " + it.events + " " + it.page + " " + it.verbose;
+        return it.dir + " " + it.command + " " + it.eventsOn("17") + " " + it.page + " " + it.verbose;
     }
 
     private static void refused(String text, String part) {
@@ -81,6 +82,16 @@ public final class PartsTest {
         same("dwell", none.commandOr(""));
         same("/e/dwell", none.commandOr("/e/dwell"));
         same("/o/dwell", ProfilerOptions.parse("command=/o/dwell").commandOr("/e/dwell"));
+    }
+
+    private static void eventsAreThoseOfTheJvm() {
+        for (String version : new String[] {"11", "17.0.15", "25-ea"}) {
+            same("cpu,wall,alloc", ProfilerOptions.parse("").eventsOn(version));
+        }
+        for (String version : new String[] {"1.8", "1.8.0_402", "9", null, "", "x"}) {
+            same("cpu,wall", ProfilerOptions.parse("").eventsOn(version));
+        }
+        same("cpu,alloc", ProfilerOptions.parse("events=alloc").eventsOn("1.8"));
     }
 
     private static String name(String benchmark, String... parameters) {
