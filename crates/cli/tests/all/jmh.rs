@@ -20,6 +20,24 @@ fn parts_of_the_profiler_for_jmh_pass_their_tests() {
     );
 }
 
+/// The profiler divides these sums by operations.
+#[test]
+fn explain_json_has_totals_of_cpu_time_by_kind() {
+    let place = Place::new("explain-totals");
+    std::fs::write(place.path("a.jfr"), recording(400)).unwrap();
+    let done = place.dwell(&["explain", "a.jfr", "--json"]).exits(0);
+    let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let rows = json["totals"]["cpu"].as_array().unwrap();
+    let kinds: Vec<&str> = rows
+        .iter()
+        .map(|row| row["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["program", "GC", "JIT", "VM", "profiler"]);
+    assert_eq!(rows[0]["samples"], 400, "{rows:?}");
+    assert!(rows[1..].iter().all(|row| row["ns"] == 0), "{rows:?}");
+    assert_eq!(json["totals"]["allocated"], serde_json::Value::Null);
+}
+
 /// Two directories with a benchmark in common, whose forks differ in number.
 fn directories(test: &str) -> Place {
     let place = Place::new(test);
