@@ -1,6 +1,7 @@
 // Requests: endpoints with their latencies and what their time went to; the slowest requests of
 // one.
 import { type Signal, useComputed, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { count, duration, percent } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { placesOf } from '../data/places';
@@ -207,12 +208,15 @@ function Why(props: { store: Store; endpoint: string; causes: readonly string[] 
       return { ...part, all: sum(row?.split ?? []), place };
     });
   });
+  // With many endpoints it lies below the part of the page in sight.
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => section.current?.scrollIntoView({ block: 'nearest' }), [endpoint]);
   const show = (cause: string) => {
     const time = cause === 'running' ? ('cpu' as const) : { cause };
     store.go('flame', { measure: { time, endpoint } });
   };
   return (
-    <section aria-labelledby="why">
+    <section ref={section} aria-labelledby="why">
       <h2 id="why">Where {shortened(plain(endpoint), 60)} spends its time</h2>
       <p class="actions">
         <button

@@ -50,6 +50,20 @@ describe('the table', () => {
     await close();
   });
 
+  it('leads from a thread to its graph, and has no tools of graphs', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=table&time=cpu' });
+    await page.click('.table-view button:has-text("Threads")');
+    const tools = page.locator('.toolbar button:has-text("Callers"), [aria-label="Split"]');
+    expect(await tools.count()).toBe(0);
+    const row = page.locator('tr[aria-rowindex="3"]');
+    const name = await row.locator('td.name').innerText();
+    await row.dblclick();
+    await ready(page);
+    expect(await tools.count()).toBe(2);
+    expect(await page.locator('[aria-label="Threads"] option:checked').innerText()).toContain(name);
+    await close();
+  });
+
   it('shows only the rows in sight, and moves by key', async () => {
     const { page, close } = await open(browser, 'small.html', {
       fragment: '#view=table&time=cpu&frames=all',
