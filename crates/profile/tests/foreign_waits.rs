@@ -1,5 +1,5 @@
-//! Waits in recordings of async-profiler: threads of the JVM without work, and the class of a
-//! monitor that only an event has.
+//! Waits in recordings of async-profiler and the JDK's recorder: threads without work, and the class
+//! of a monitor that only an event has.
 
 use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value, Wall};
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
@@ -16,7 +16,7 @@ const ENTER: Frame = ("libjvm.so", "ObjectMonitor::enter", FrameKind::Native);
 const JAVA: Frame = ("app/Main", "enter", FrameKind::C2);
 const TICK_NS: u64 = 10_000_000;
 
-/// A wait of the same thread with each of the stacks, a tick after the other, by a wall clock.
+/// A sample of the same thread with each of the stacks, a tick after the other.
 fn waits(stacks: &[&[Frame]]) -> Recording {
     let mut chunk = ChunkWriter::new(ChunkClock {
         epoch_ns: 1_700_000_000_000_000_000,
@@ -70,8 +70,16 @@ fn waits(stacks: &[&[Frame]]) -> Recording {
     let mut recording = reader::parse(&file).unwrap();
     recording.events.clear();
     for sample in &mut recording.samples {
-        sample.kind = SampleKind::WallClock;
         sample.weight_ns = None;
+    }
+    recording
+}
+
+/// The same by the wall clock of async-profiler.
+fn async_profiler(stacks: &[&[Frame]]) -> Recording {
+    let mut recording = waits(stacks);
+    for sample in &mut recording.samples {
+        sample.kind = SampleKind::WallClock;
         sample.wall = Some(recording.walls.len() as u32);
         recording.walls.push(Wall {
             count: 1,
@@ -109,26 +117,47 @@ fn texts(recording: Recording, text: impl Fn(&Profile, usize) -> String) -> Vec<
         .collect()
 }
 
+fn cause(profile: &Profile, at: usize) -> String {
+    let cause = profile.looks()[at].cause;
+    profile.names().text(cause).to_owned()
+}
+
+#[test]
+fn sleep_event_of_a_jdk_thread_is_idle() {
+    let sleep = ("java/lang/Thread", "sleep", FrameKind::C2);
+    let timer = ("sun/net/www/http/KeepAliveCache", "run", FrameKind::C2);
+    let mut recording = waits(&[&[sleep, timer], &[sleep, JAVA], &[JAVA]]);
+    recording.samples.clear();
+    for stack in 0..3 {
+        let fields = [
+            ("duration", Value::DurationNs(TICK_NS as i64)),
+            ("eventThread", Value::Thread(0)),
+            ("stackTrace", Value::Stack(stack)),
+        ];
+        let time_ns = u64::from(stack) * 2 * TICK_NS;
+        let sleep = event("jdk.ThreadSleep", time_ns, &fields);
+        recording.events.push(sleep);
+    }
+    let expected = ["idle-pool", "sleep", "sleep"];
+    assert_eq!(texts(recording, cause), expected);
+}
+
 #[test]
 fn waits_of_threads_that_never_run_java_are_idle() {
-    let recording = waits(&[
+    let recording = async_profiler(&[
         &[FUTEX, WORK, ROOT],
         // Its other frames are unknown: it may be a thread of the program.
         &[FUTEX, WORK],
         &[FUTEX, JAVA, ROOT],
         &[],
     ]);
-    let cause = |profile: &Profile, at: usize| {
-        let cause = profile.looks()[at].cause;
-        profile.names().text(cause).to_owned()
-    };
     let expected = ["idle-pool", "unknown", "unknown", "unknown"];
     assert_eq!(texts(recording, cause), expected);
 }
 
 #[test]
 fn monitors_get_the_class_of_the_wait_at_that_time() {
-    let mut recording = waits(&[&[ENTER, JAVA][..]; 5]);
+    let mut recording = async_profiler(&[&[ENTER, JAVA][..]; 5]);
     let begin = recording.samples[0].time_ns;
     for (ticks, class) in [(1, "app.First"), (3, "[I")] {
         let fields = [
