@@ -1,5 +1,5 @@
-//! Waits in recordings of async-profiler and the JDK's recorder: threads without work, and the class
-//! of a monitor that only an event has.
+//! Waits in recordings of async-profiler and the JDK's recorder: threads without work, and the
+//! class of a monitor that only an event has.
 
 use dwell_jfr::reader::{self, GenericEvent, Recording, SampleKind, Value, Wall};
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
@@ -176,6 +176,6 @@ fn monitors_get_the_class_of_the_wait_at_that_time() {
     };
     let found = texts(recording, detail);
     assert_eq!((&*found[1], &*found[3]), ("app.First", "int[]"));
-    // The others have none of their own, and get one that was seen at their place.
+    // The others get one that was seen at their place.
     assert!(found.iter().all(|it| it == "app.First" || it == "int[]"));
 }
