@@ -137,8 +137,8 @@ impl Info {
         }
     }
 
-    /// Name and version of the JVM. The version by the JDK's recorder begins with the name, and ends
-    /// with how the JVM was built.
+    /// Name and version of the JVM. The version by the JDK's recorder begins with the name, and
+    /// ends with how the JVM was built.
     #[must_use]
     pub fn jvm(&self) -> String {
         let (name, long) = (self.jvm_name.as_str(), self.jvm_version.as_str());
