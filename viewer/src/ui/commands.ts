@@ -32,7 +32,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: '/',
     ofStacks: true,
-    label: 'Search',
+    label: 'Search, as Ctrl+F',
     run: () => toSearch(),
   },
   { key: 'n', ofStacks: true, label: 'Next match', run: (store) => store.nextMatch(1) },

@@ -322,11 +322,11 @@ describe('requests', () => {
     const cells = await page.locator('table.requests tbody tr:first-child td').allInnerTexts();
     expect(cells[0]).toBe('600');
     // The details begin below what is in sight of a low window.
-    await page.setViewportSize({ width: 1300, height: 330 });
+    await page.setViewportSize({ width: 1300, height: 260 });
     await page.click('table.requests button:has-text("POST /orders")');
     await page.waitForSelector('#why');
     const bottom = () => page.locator('#why').evaluate((it) => it.getBoundingClientRect().bottom);
-    await expect.poll(bottom).toBeLessThan(330);
+    await expect.poll(bottom).toBeLessThan(260);
     await page.setViewportSize({ width: 1300, height: 800 });
     expect(await page.innerText('.why')).toContain('waiting for the network');
     const took = await page.locator('table.slowest tbody th').allInnerTexts();
