@@ -24,9 +24,9 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("bytes8m", "byte[]", ""),
 ];
 
-/// Most objects that the JVM may add for itself to those of a kind. The classes of the program and
-/// of `java.lang.Long` have fewer string constants, and each is at most two objects.
-const CONSTANTS_MAX: usize = 64;
+/// Most objects that the JVM may add for itself to those of a kind. The programs' classes and
+/// `java.lang.Long` have fewer string constants, and each is at most two objects.
+pub const CONSTANTS_MAX: usize = 64;
 /// None of them is larger.
 const CONSTANT_BYTES_MAX: u64 = 128;
 
@@ -34,7 +34,7 @@ const CONSTANT_BYTES_MAX: u64 = 128;
 /// all strings of its class that were not used yet, on the thread that has requested it
 /// (`CompileBroker::compile_method` in src/hotspot/share/compiler/compileBroker.cpp). For the JVM,
 /// too, that thread is then at the start of the method or at the end of its loop.
-fn may_be_constant(class: &str, size: u64) -> bool {
+pub fn may_be_constant(class: &str, size: u64) -> bool {
     ["java.lang.String", "byte[]"].contains(&class) && size <= CONSTANT_BYTES_MAX
 }
 
