@@ -340,9 +340,9 @@ fn measured_virtual_threads_allocate_in_their_own_name() {
     }
 }
 
-/// The loop allocates nothing. All objects below it are strings that the JVM makes for C2. Their 500
-/// strings and arrays of 24 bytes are 23 samples in the mean: a run without one has a chance of
-/// 1e-10.
+/// The loop allocates nothing. All objects below it are strings that the JVM makes for C2: 500
+/// strings and their arrays, of 24 bytes each. They are 23 samples in the mean, so a run without
+/// one has a chance of 1e-10.
 #[test]
 fn constants_of_a_compiled_loop_are_allocated_at_its_end() {
     each(&turn(&both()), |jdk| {
