@@ -1,5 +1,6 @@
 //! Live objects of a program that knows which ones it keeps.
 
+use crate::allocations::{CONSTANTS_MAX, may_be_constant};
 use dwell_e2e::{
     Jdk, Place, Starter, Truths, View, both, each, is_whole, jdks, must, since, stats,
     turn_beside_jdk,
@@ -39,11 +40,7 @@ fn profile(path: &std::path::Path) -> Profile {
     Profile::from_recording(View::read(path).recording)
 }
 
-/// Maximum number of objects of other classes that the JVM makes for itself while a thread is in a
-/// method of the program. One in about ten thousand was seen, an array of 32 bytes.
-const OTHERS: usize = 3;
-
-/// The objects of `kind`, each of which is what the program says.
+/// The objects of `kind`, each of which is what the program says. Others are string constants.
 fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Vec<&'p LiveObject> {
     let own = format!("io.dwell.test.Kept.{name}");
     let is_own = |object: &&LiveObject| {
@@ -58,9 +55,12 @@ fn found<'p>(profile: &'p Profile, (name, class): (&str, &str), size: u64) -> Ve
     let all = profile.live().iter().filter(is_own);
     let (found, others): (Vec<&LiveObject>, Vec<&LiveObject>) = all.partition(is_kind);
     for object in &others {
-        println!("{name}: {} {object:?}", class_of(object));
+        let (class, size) = (class_of(object), object.allocated.size);
+        must!(may_be_constant(class, size), "{name}: {class} {object:?}");
+        println!("{name}: a constant of the JVM, {class}");
     }
-    must!(others.len() <= OTHERS, "{name}: {} wrong", others.len());
+    let constants = others.len();
+    must!(constants <= CONSTANTS_MAX, "{name}: {constants} constants");
     found
 }
 
