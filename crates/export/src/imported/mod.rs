@@ -10,36 +10,61 @@ mod pprof_file;
 
 use dwell_profile::{Builder, FrameId, FrameKind, NodeId, Profile, Sample};
 
-/// The reason why a file in a known format has nothing to report.
+/// The reason why a file in a known format is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoTime {
-    /// The format's name.
-    pub format: &'static str,
-    /// The types of values that it has.
-    pub types: Vec<String>,
+pub enum Refused {
+    /// It has nothing to report.
+    NoTime {
+        /// The format's name.
+        format: &'static str,
+        /// The types of values that it has.
+        types: Vec<String>,
+    },
+    /// Its tables would need too much memory.
+    TooLarge,
 }
 
-impl std::fmt::Display for NoTime {
+impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let format = self.format;
-        match self.types.join(", ").as_str() {
-            "" => write!(f, "has no profile ({format})"),
-            types => write!(
+        match self {
+            Refused::NoTime { format, types } if types.is_empty() => {
+                write!(f, "has no profile ({format})")
+            }
+            Refused::NoTime { format, types } => write!(
                 f,
-                "has no CPU time, wall time or samples ({format}), only {types}"
+                "has no CPU time, wall time or samples ({format}), only {}",
+                types.join(", ")
             ),
+            Refused::TooLarge => {
+                let size = MESSAGE_MAX >> 20;
+                write!(
+                    f,
+                    "pprof and OTLP files are read up to {size} MiB (unpacked)"
+                )
+            }
         }
     }
 }
 
-impl std::error::Error for NoTime {}
+impl std::error::Error for Refused {}
+
+/// Limit for a protobuf message: an empty sample has 2 bytes in the file and 80 in memory.
+const MESSAGE_MAX: usize = 256 << 20;
 
 /// The profile in an unpacked file; `None` if it is neither pprof, OTLP nor collapsed stacks.
 ///
 /// # Errors
 ///
-/// If a pprof or OTLP file has no time.
-pub fn imported(bytes: &[u8]) -> Result<Option<Profile>, NoTime> {
+/// If a pprof or OTLP file has no time or is too large.
+pub fn imported(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
+    if bytes.len() > MESSAGE_MAX {
+        // Both formats begin with their first or second field.
+        let is_message = matches!(bytes.first(), Some(0x0a | 0x12));
+        return match collapsed_stacks::read(bytes) {
+            None if is_message => Err(Refused::TooLarge),
+            profile => Ok(profile),
+        };
+    }
     if let Some(profile) = pprof_file::read(bytes)? {
         return Ok(Some(profile));
     }

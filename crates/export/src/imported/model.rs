@@ -6,7 +6,7 @@ use dwell_profile::{
     Builder, ContextId, Look, Measured, NodeId, Profile, RUNNING, Sample, ThreadId, Unit,
 };
 
-use super::{NoTime, add_samples, name_and_id};
+use super::{Refused, add_samples, name_and_id};
 
 /// Names of CPU time, of wall time and of counted samples in the files of several tools.
 const CPU: [&str; 5] = ["cpu", "cpu-time", "cpu_time", "itimer", "ctimer"];
@@ -78,7 +78,7 @@ impl Chosen {
     /// # Errors
     ///
     /// If it has neither times nor numbers of samples.
-    pub fn of(format: &'static str, types: &[(&str, &str)]) -> Result<Chosen, NoTime> {
+    pub fn of(format: &'static str, types: &[(&str, &str)]) -> Result<Chosen, Refused> {
         let quantities = types.iter().map(|(name, unit)| Quantity::of(name, unit));
         let quantities: Vec<_> = quantities.collect();
         let place = |is_it: fn(Quantity) -> bool| {
@@ -100,7 +100,7 @@ impl Chosen {
             return Ok(chosen);
         }
         let types = types.iter().map(|(name, _)| (*name).to_owned()).collect();
-        Err(NoTime { format, types })
+        Err(Refused::NoTime { format, types })
     }
 
     /// Whether the file has times.

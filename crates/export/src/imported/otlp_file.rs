@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::profiles::v1development as message;
 use prost::Message as _;
 
 use super::model::{Chosen, Facts, Model, Quantity};
-use super::{Function, NoTime, add_stack};
+use super::{Function, Refused, add_stack};
 
 /// The format's name.
 const FORMAT: &str = "OTLP";
@@ -17,7 +17,7 @@ const FORMAT: &str = "OTLP";
 const INLINED_MAX: usize = 256;
 
 /// The profile in a file; `None` if it is in another format.
-pub fn read(bytes: &[u8]) -> Result<Option<Profile>, NoTime> {
+pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let Ok(data) = message::ProfilesData::decode(bytes) else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@ use dwell_profile::{Context, ContextId, FrameId, FrameKind, NodeId, Profile};
 use prost::Message as _;
 
 use super::model::{Chosen, Facts, Model, Quantity};
-use super::{Function, NoTime, add_stack};
+use super::{Function, Refused, add_stack};
 use crate::pprof::message;
 
 /// The format's name.
@@ -19,7 +19,7 @@ const ENDPOINT: [&str; 2] = ["endpoint", "trace endpoint"];
 const INLINED_MAX: usize = 256;
 
 /// The profile in a file; `None` if it is in another format.
-pub fn read(bytes: &[u8]) -> Result<Option<Profile>, NoTime> {
+pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let Ok(file) = message::Profile::decode(bytes) else {
         return Ok(None);
     };

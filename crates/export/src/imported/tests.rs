@@ -223,7 +223,6 @@ fn wall_time_of_pprof_includes_running() {
 fn pprof_of_memory_only_is_refused_with_its_types() {
     let types = [("inuse_space", "bytes"), ("inuse_objects", "count")];
     let error = imported(&made(&types, &[5, 1], &["a.B.c"], "")).unwrap_err();
-    assert_eq!(error.types, ["inuse_space", "inuse_objects"]);
     assert!(
         error
             .to_string()
