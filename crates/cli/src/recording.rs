@@ -82,6 +82,12 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
         Err(error) if is_cut(&error) => bail!(
             "{shown} is cut off before anything in it can be read; copy it again, or record again"
         ),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData && !first.starts_with(JFR) => {
+            bail!(
+                "{shown} cannot be read as a JFR recording, pprof, OTLP or collapsed stacks; give \
+                 one of them"
+            )
+        }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
         }

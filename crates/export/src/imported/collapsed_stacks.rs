@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use dwell_profile::{Builder, Measured, Profile, Sample, ThreadId, Unit};
 
-use super::{Function, add_samples, add_stack, name_and_id};
+use super::{DEPTH_MAX, Function, add_samples, add_stack, name_and_id};
 
 /// The missing data.
 const WARNING: &str = "read from collapsed stacks, which do not say what they count (taken as \
@@ -16,6 +16,7 @@ const SUM_MAX: u64 = 1 << 50;
 /// The profile in a text; `None` if a line is no stack.
 pub fn read(bytes: &[u8]) -> Option<Profile> {
     let text = std::str::from_utf8(bytes).ok()?;
+    let text = text.trim_start_matches('\u{feff}');
     let is_whole = text.ends_with('\n');
     let mut lines = text
         .lines()
@@ -44,11 +45,11 @@ pub fn read(bytes: &[u8]) -> Option<Profile> {
         let java_tid = threads.len() as i64 + 1;
         let new = || builder.thread(named.0, named.1, java_tid, false);
         let thread = *threads.entry(named).or_insert_with(new);
-        let names = stack.split(';').filter(|name| !name.is_empty());
-        let frames: Vec<_> = names
-            .map(|name| function(name).frame(&mut builder))
-            .collect();
-        let node = add_stack(&mut builder, &frames);
+        let names = stack.rsplit(';').filter(|name| !name.is_empty());
+        let frames = names.take(DEPTH_MAX + 1);
+        let frames = frames.map(|name| function(name).frame(&mut builder));
+        let frames: Vec<_> = frames.collect();
+        let node = add_stack(&mut builder, frames);
         let sample = Sample {
             time_ns: 0,
             thread,

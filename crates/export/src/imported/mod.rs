@@ -4,9 +4,9 @@
 //! missing data.
 
 mod collapsed_stacks;
-mod model;
 mod otlp_file;
 mod pprof_file;
+mod sums_and_threads;
 
 use dwell_profile::{Builder, FrameId, FrameKind, NodeId, Profile, Sample};
 
@@ -22,6 +22,8 @@ pub enum Refused {
     },
     /// Its tables would need too much memory.
     TooLarge,
+    /// It is not whole.
+    Damaged,
 }
 
 impl std::fmt::Display for Refused {
@@ -42,6 +44,10 @@ impl std::fmt::Display for Refused {
                     "pprof and OTLP files are read up to {size} MiB (unpacked)"
                 )
             }
+            Refused::Damaged => f.write_str(
+                "is damaged or cut off, or in an unknown format; pprof and OTLP files must be \
+                 whole: copy it again",
+            ),
         }
     }
 }
@@ -55,23 +61,28 @@ const MESSAGE_MAX: usize = 256 << 20;
 ///
 /// # Errors
 ///
-/// If a pprof or OTLP file has no time or is too large.
+/// If a pprof or OTLP file has no time, is too large or damaged.
 pub fn imported(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
-    if bytes.len() > MESSAGE_MAX {
-        // Both formats begin with their first or second field.
-        let is_message = matches!(bytes.first(), Some(0x0a | 0x12));
-        return match collapsed_stacks::read(bytes) {
-            None if is_message => Err(Refused::TooLarge),
-            profile => Ok(profile),
-        };
-    }
-    if let Some(profile) = pprof_file::read(bytes)? {
+    let is_small = bytes.len() <= MESSAGE_MAX;
+    if is_small && let Some(profile) = pprof_file::read(bytes)? {
         return Ok(Some(profile));
     }
-    match otlp_file::read(bytes)? {
-        Some(profile) => Ok(Some(profile)),
-        None => Ok(collapsed_stacks::read(bytes)),
+    if is_small && let Some(profile) = otlp_file::read(bytes)? {
+        return Ok(Some(profile));
     }
+    match collapsed_stacks::read(bytes) {
+        None if is_message(bytes) && is_small => Err(Refused::Damaged),
+        None if is_message(bytes) => Err(Refused::TooLarge),
+        profile => Ok(profile),
+    }
+}
+
+/// Whether a file that is not read may be pprof or OTLP: it begins with the first or second field,
+/// and is no text.
+fn is_message(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+    let mut rest = bytes.iter().take(1 << 16).skip(1);
+    matches!(bytes.first(), Some(0x0a | 0x12)) && rest.any(is_control)
 }
 
 /// Marks of async-profiler at the ends of frames.
@@ -144,14 +155,13 @@ impl Function<'_> {
     }
 }
 
-/// The node of a stack with at most [`DEPTH_MAX`] frames, outermost first.
-fn add_stack(builder: &mut Builder, frames: &[FrameId]) -> NodeId {
-    let Some(more) = frames.len().checked_sub(DEPTH_MAX).filter(|more| *more > 0) else {
-        return builder.stack(frames.iter().copied());
-    };
-    let marker = builder.marker("[truncated]", FrameKind::Other);
-    let frames = frames.iter().skip(more).copied();
-    builder.stack(std::iter::once(marker).chain(frames))
+/// The node of a stack, innermost frame first, of which at most [`DEPTH_MAX`] are kept.
+fn add_stack(builder: &mut Builder, mut frames: Vec<FrameId>) -> NodeId {
+    if frames.len() > DEPTH_MAX {
+        frames.truncate(DEPTH_MAX);
+        frames.push(builder.marker("[truncated]", FrameKind::Other));
+    }
+    builder.stack(frames.into_iter().rev())
 }
 
 /// Adds `count` samples with the weight of `sample` together.
@@ -220,7 +230,7 @@ fn kind_of(name: &str, library: &str, source: &str) -> FrameKind {
         return FrameKind::Native;
     }
     // `libjvm.so.JavaThread::run` and C++ without a library; Java and Go have a dot. Functions of
-    // scripts have none, but a source file.
+    // scripts have a source file instead.
     let ending = source.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_script = !ending.is_empty() && !NATIVE_SOURCES.contains(&ending);
     let is_cpp = name.contains("::") || !name.contains('.');

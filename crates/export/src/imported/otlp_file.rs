@@ -8,8 +8,8 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development as message;
 use prost::Message as _;
 
-use super::model::{Chosen, Facts, Model, Quantity};
-use super::{Function, Refused, add_stack};
+use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
+use super::{DEPTH_MAX, Function, Refused, add_stack};
 
 /// The format's name.
 const FORMAT: &str = "OTLP";
@@ -224,14 +224,18 @@ impl<'f> Reader<'f> {
         }
         let stack = at(&self.tables.0.stack_table, place);
         let mut frames = Vec::new();
-        for location in stack.iter().flat_map(|it| it.location_indices.iter().rev()) {
+        for location in stack.iter().flat_map(|it| &it.location_indices) {
             if !self.locations.contains_key(location) {
                 let new = self.location(*location);
                 self.locations.insert(*location, new);
             }
-            frames.extend(self.locations.get(location).into_iter().flatten().copied());
+            let place = self.locations.get(location).into_iter().flatten();
+            frames.extend(place.rev().copied());
+            if frames.len() > DEPTH_MAX {
+                break;
+            }
         }
-        let node = add_stack(&mut self.model.builder, &frames);
+        let node = add_stack(&mut self.model.builder, frames);
         self.stacks.insert(place, node);
         node
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use dwell_profile::{Context, ContextId, FrameId, FrameKind, NodeId, Profile};
 use prost::Message as _;
 
-use super::model::{Chosen, Facts, Model, Quantity};
-use super::{Function, Refused, add_stack};
+use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
+use super::{DEPTH_MAX, Function, Refused, add_stack};
 use crate::pprof::message;
 
 /// The format's name.
@@ -125,14 +125,18 @@ impl<'f> Reader<'f> {
             return *known;
         }
         let mut frames = Vec::new();
-        for id in locations.iter().rev() {
+        for id in locations {
             if !self.locations.contains_key(id) {
                 let new = self.location(*id);
                 self.locations.insert(*id, new);
             }
-            frames.extend(self.locations.get(id).into_iter().flatten().copied());
+            let place = self.locations.get(id).into_iter().flatten();
+            frames.extend(place.rev().copied());
+            if frames.len() > DEPTH_MAX {
+                break;
+            }
         }
-        let node = add_stack(&mut self.model.builder, &frames);
+        let node = add_stack(&mut self.model.builder, frames);
         self.stacks.insert(locations, node);
         node
     }

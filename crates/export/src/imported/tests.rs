@@ -373,11 +373,9 @@ fn signatures_and_packages_are_those_of_the_language() {
         "a.B.c:12",
     ];
     assert_eq!(names, expected);
-    let method = read.methods()[0];
-    assert_eq!(
-        read.names().text(method.descriptor),
-        "(I[B)Ljava/lang/String;"
-    );
+    let descriptors = read.methods().iter();
+    let mut descriptors = descriptors.map(|it| read.names().text(it.descriptor));
+    assert!(descriptors.any(|it| it == "(I[B)Ljava/lang/String;"));
 }
 
 #[test]
@@ -447,6 +445,31 @@ fn made_otlp(types: &[(&str, &str)], samples: &[(&[i64], &[u64])]) -> Vec<u8> {
         dictionary: Some(dictionary),
     };
     data.encode_to_vec()
+}
+
+#[test]
+fn damaged_messages_are_refused() {
+    let files = [
+        made(&[("cpu", "count")], &[5], &["a.B.c"], ""),
+        made_otlp(&[("cpu", "count")], &[(&[4], &[])]),
+    ];
+    for file in files {
+        let cut = &file[..file.len() - 3];
+        assert_eq!(imported(cut).unwrap_err(), Refused::Damaged);
+    }
+    assert!(imported(b"\nno number\n").unwrap().is_none());
+}
+
+#[test]
+fn location_with_many_functions_is_bounded() {
+    let one = made(&[("cpu", "count")], &[5], &["a.B.c"], "");
+    let mut file = crate::pprof::message::Profile::decode(&one[..]).unwrap();
+    let line = file.location[0].line[0];
+    file.location[0].line = vec![line; 10_000];
+    file.sample[0].location_id = vec![1; 100_000];
+    let read = imported(&file.encode_to_vec()).unwrap().unwrap();
+    let names = stack(&read, read.samples()[0].node);
+    assert_eq!((names.len(), &*names[0]), (DEPTH_MAX + 1, "[truncated]"));
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Chosen {
         let is_sample = |name: &str| [&COUNT[..], &CPU, &WALL].concat().contains(&name);
         let mut named = types.iter();
         let named = named.position(|it| it.1 == "count" && is_sample(it.0));
-        // Numbers of other events, if the file has nothing else: not those of objects or waits,
+        // Numbers of other events, if the file only counts: not those of objects or waits,
         // which have bytes or times as well.
         let is_counted = quantities.iter().all(|it| *it == Some(Quantity::Count));
         let chosen = Chosen {
@@ -122,7 +122,7 @@ pub struct Facts<'f> {
     pub context: Option<ContextId>,
     /// Why the thread waited, or [`RUNNING`]; empty: not known.
     pub cause: &'f str,
-    /// What it waited for; empty: not known.
+    /// The object of its wait; empty: not known.
     pub detail: &'f str,
 }
 
