@@ -47,22 +47,18 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
         end_ns: 0,
     };
     let counted = chosen.count.and_then(|place| types.get(place).copied());
-    let all = |is_it: &dyn Fn(Option<Quantity>, (&str, &str)) -> bool| {
-        let typed = profiles.iter().copied().zip(types.iter().copied());
-        let typed = typed.map(|(profile, words)| (profile, words, Quantity::of(words.0, words.1)));
-        let found = typed.filter(|(_, words, quantity)| is_it(*quantity, *words));
-        found
-            .filter_map(|it| Some((it.0, it.2?)))
-            .collect::<Vec<_>>()
-    };
-    let is_cpu = |it, _: (&str, &str)| matches!(it, Some(Quantity::Cpu(_)));
-    let is_wall = |it, _: (&str, &str)| matches!(it, Some(Quantity::Wall(_)));
-    let is_counted = |_, words: (&str, &str)| counted == Some(words);
-    let parts = match chosen.is_time() {
-        // The running part of wall time is subtracted, so it has to be known before.
-        true => [all(&is_cpu), all(&is_wall)].concat(),
-        false => all(&is_counted),
-    };
+    let typed = profiles.iter().copied().zip(types.iter().copied());
+    let parts = typed.filter_map(|(profile, words)| {
+        let quantity = Quantity::of(words.0, words.1)?;
+        let is_used = match quantity {
+            Quantity::Count => !chosen.is_time() && counted == Some(words),
+            Quantity::Cpu(_) | Quantity::Wall(_) => true,
+        };
+        is_used.then_some((profile, quantity))
+    });
+    let mut parts: Vec<_> = parts.collect();
+    // The running part of wall time is subtracted, so it has to be known before.
+    parts.sort_by_key(|(_, quantity)| matches!(quantity, Quantity::Wall(_)));
     for (profile, quantity) in parts {
         reader.add(profile, quantity);
     }
