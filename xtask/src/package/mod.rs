@@ -12,6 +12,7 @@ pub mod components;
 pub mod jar;
 pub mod sha256;
 pub mod tarball;
+pub mod wheel;
 pub mod zip;
 
 use anyhow::{Context, Result, bail};
@@ -109,6 +110,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 pub fn products(inputs: &Inputs) -> Result<Vec<Product>> {
     let mut products = jar::jars(inputs)?;
     products.push(tarball::tarball(inputs)?);
+    products.push(wheel::wheel(inputs)?);
     products.sort_by(|a, b| a.name.cmp(&b.name));
     let sums: Vec<String> = products
         .iter()
@@ -243,7 +245,7 @@ mod tests {
             .map(|product| format!("{}  {}\n", sha256::hex(&product.bytes), product.name))
             .collect();
         assert_eq!(String::from_utf8(sums.bytes.clone()).unwrap(), expected);
-        assert_eq!(others.len(), 5);
+        assert_eq!(others.len(), 6);
     }
 
     #[test]
