@@ -9,6 +9,7 @@
 
 pub mod archive;
 pub mod components;
+pub mod deb;
 pub mod jar;
 pub mod sha256;
 pub mod tarball;
@@ -111,6 +112,7 @@ pub fn products(inputs: &Inputs) -> Result<Vec<Product>> {
     let mut products = jar::jars(inputs)?;
     products.push(tarball::tarball(inputs)?);
     products.push(wheel::wheel(inputs)?);
+    products.push(deb::deb(inputs)?);
     products.sort_by(|a, b| a.name.cmp(&b.name));
     let sums: Vec<String> = products
         .iter()
@@ -245,7 +247,7 @@ mod tests {
             .map(|product| format!("{}  {}\n", sha256::hex(&product.bytes), product.name))
             .collect();
         assert_eq!(String::from_utf8(sums.bytes.clone()).unwrap(), expected);
-        assert_eq!(others.len(), 6);
+        assert_eq!(others.len(), 7);
     }
 
     #[test]
