@@ -11,6 +11,7 @@ pub mod archive;
 pub mod components;
 pub mod deb;
 pub mod jar;
+pub mod sbom;
 pub mod sha256;
 pub mod tarball;
 pub mod wheel;
@@ -45,6 +46,8 @@ pub struct Inputs {
     pub license: String,
     /// The licences of others' work.
     pub notices: String,
+    /// The list of components.
+    pub sbom: String,
     /// Scripts that complete commands in bash, zsh and fish.
     pub completions: [Vec<u8>; 3],
 }
@@ -113,6 +116,10 @@ pub fn products(inputs: &Inputs) -> Result<Vec<Product>> {
     products.push(tarball::tarball(inputs)?);
     products.push(wheel::wheel(inputs)?);
     products.push(deb::deb(inputs)?);
+    products.push(Product::new(
+        format!("dwell-{}.cdx.json", inputs.version),
+        inputs.sbom.clone(),
+    ));
     products.sort_by(|a, b| a.name.cmp(&b.name));
     let sums: Vec<String> = products
         .iter()
@@ -154,6 +161,7 @@ fn read(root: &Path, target: &Path) -> Result<Inputs> {
         agent_classes: built(&java.join("dwell-agent-classes.jar"))?,
         license: std::fs::read_to_string(root.join("LICENSE"))?,
         notices: components::notices(&components),
+        sbom: sbom::list(&version, time, &components),
         completions: [
             completions(&command, SHELLS[0])?,
             completions(&command, SHELLS[1])?,
@@ -196,6 +204,24 @@ fn time(root: &Path) -> Result<u64> {
     seconds.with_context(|| format!("{source} has no time; set {VARIABLE} to seconds since 1970"))
 }
 
+/// A time as `2026-11-29T10:00:00Z`.
+fn date(time: u64) -> String {
+    let (days, second) = (time / 86_400, time % 86_400);
+    // Years begin in March, so that the day that is added comes last. An era has 400 years.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..=9 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::archive::Entry;
@@ -217,6 +243,7 @@ mod tests {
             agent_classes: class("io/dwell/agent/DwellAgent.class"),
             license: "licence".to_owned(),
             notices: "notices".to_owned(),
+            sbom: "{}\n".to_owned(),
             completions: SHELLS.map(|shell| shell.as_bytes().to_vec()),
         }
     }
@@ -247,7 +274,21 @@ mod tests {
             .map(|product| format!("{}  {}\n", sha256::hex(&product.bytes), product.name))
             .collect();
         assert_eq!(String::from_utf8(sums.bytes.clone()).unwrap(), expected);
-        assert_eq!(others.len(), 7);
+        assert_eq!(others.len(), 8);
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (time, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_700_000_000, "2023-11-14T22:13:20Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(date(time), expected);
+        }
     }
 
     #[test]
