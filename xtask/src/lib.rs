@@ -1,6 +1,6 @@
 //! Project tasks as functions, so that tests can run them too.
 //!
-//! Read next: [`graph`] (what signal handlers can reach), [`package`] (packages of the products),
+//! Read next: [`graph`] (code in reach of signal handlers), [`package`] (packages of the products),
 //! [`portable`] (libcs with which files load), [`tidy`] (the house rules), [`suite`] (all tests, by
 //! the rules of their kinds).
 #![forbid(unsafe_code)]

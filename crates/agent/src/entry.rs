@@ -77,8 +77,8 @@ pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut
     })
 }
 
-/// `io.dwell.agent.DwellAgent.execute(options)`: the same, for a program that has loaded the library
-/// itself. Prints one line if the command failed, and returns its code.
+/// `io.dwell.agent.DwellAgent.execute(options)`: the same, for a program that has loaded the
+/// library itself. Prints one line if the command failed, and returns its code.
 ///
 /// # Safety
 /// Called by the JVM only, with a live reference to a string or null.

@@ -135,6 +135,12 @@ fn crates(tree: &str, metadata: &Value, lock: &str) -> Result<Vec<Component>> {
             by_id.len()
         );
     }
+    connect(&mut by_id, metadata)?;
+    Ok(by_id.into_values().collect())
+}
+
+/// Fills in the components that each one uses, by the ids of cargo.
+fn connect(by_id: &mut BTreeMap<String, Component>, metadata: &Value) -> Result<()> {
     let purls: BTreeMap<String, String> = by_id
         .iter()
         .map(|(id, component)| (id.clone(), component.purl.clone()))
@@ -159,7 +165,7 @@ fn crates(tree: &str, metadata: &Value, lock: &str) -> Result<Vec<Component>> {
         }
         component.uses.sort();
     }
-    Ok(by_id.into_values().collect())
+    Ok(())
 }
 
 /// The checksums in `Cargo.lock`, by name and version.
@@ -198,7 +204,7 @@ fn texts(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The modules that the bundler puts into the page: what the viewer depends on, and what these do.
+/// The modules that the bundler puts into the page: the viewer's dependencies, and theirs.
 fn modules(lock: &Value, viewer: &Path) -> Result<Vec<Component>> {
     let names = |package: &Value| -> Vec<String> {
         let dependencies = package["dependencies"].as_object();
@@ -341,7 +347,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn page_has_modules_and_what_they_use() {
+    fn page_has_modules_and_their_dependencies() {
         let lock = json!({"packages": {
             "": {"dependencies": {"@a/b": "1"}, "devDependencies": {"vite": "8"}},
             "node_modules/@a/b": {"version": "1.0.0", "license": "MIT",

@@ -1,7 +1,7 @@
 //! The jars for Maven: the API, and the agent with its library. Pure.
 
 use super::archive::Entry;
-use super::zip::{unzip, zip};
+use super::zip_archive::{unzip, zip};
 use super::{Inputs, Product};
 use anyhow::{Context, Result};
 

@@ -4,8 +4,8 @@
 //! Two runs at one commit make the same bytes: all times are `SOURCE_DATE_EPOCH` or that of the
 //! commit. Nothing is uploaded.
 //!
-//! Read next: [`archive`] and [`zip`] (the containers), [`components`] (the crates that are linked);
-//! each of the other modules makes one kind of package.
+//! Read next: [`archive`] and [`zip_archive`] (the containers), [`components`] (the crates that are
+//! linked). Each of the other modules makes one kind of package.
 
 pub mod archive;
 pub mod components;
@@ -16,7 +16,7 @@ pub mod sbom;
 pub mod sha256;
 pub mod tarball;
 pub mod wheel;
-pub mod zip;
+pub mod zip_archive;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const USAGE: &str = "usage: cargo xtask package [--out DIR]    (default: target/
 /// The shells with completions, in the order of [`Inputs::completions`].
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
-/// What packages are made from.
+/// The contents of packages.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// dwell's version.
@@ -233,7 +233,7 @@ mod tests {
     pub fn made() -> Inputs {
         let class = |path: &str| {
             let manifest = Entry::file("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n");
-            zip::zip(Some(&manifest), &[Entry::file(path, "class")]).unwrap()
+            zip_archive::zip(Some(&manifest), &[Entry::file(path, "class")]).unwrap()
         };
         Inputs {
             version: "1.2.3".to_owned(),
@@ -258,8 +258,8 @@ mod tests {
     #[test]
     fn order_and_time_of_a_built_jar_change_no_byte() {
         let mut other = made();
-        let entries = zip::unzip(&other.api_jar).unwrap();
-        other.api_jar = zip::zip(Some(&entries[1]), &entries[..1]).unwrap();
+        let entries = zip_archive::unzip(&other.api_jar).unwrap();
+        other.api_jar = zip_archive::zip(Some(&entries[1]), &entries[..1]).unwrap();
         // The times of both local headers.
         other.api_jar[10] = 0x55;
         assert_ne!(other.api_jar, made().api_jar);

@@ -4,7 +4,7 @@
 //! `.data/scripts` and `.data/data` go to `bin` and to the root of the environment.
 
 use super::archive::Entry;
-use super::zip::zip;
+use super::zip_archive::zip;
 use super::{Inputs, Product, sha256};
 use anyhow::Result;
 
@@ -77,7 +77,7 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::made;
-    use super::super::zip::unzip;
+    use super::super::zip_archive::unzip;
     use super::*;
 
     #[test]

@@ -40,7 +40,7 @@ public final class DwellAgent {
      * @return whether this JVM is recorded now
      */
     public static boolean start(String options) {
-        return run(options == null || options.isEmpty() ? "start" : "start," + options);
+        return run(options == null ? "" : options);
     }
 
     /** Ends the recording, and completes its file; returns whether there was one. */
@@ -91,7 +91,7 @@ public final class DwellAgent {
         }
     }
 
-    /** The path of an agent that this process has loaded already; null if there is none. */
+    /** The path of an agent that this process has loaded already, or null. */
     private static String loadedLibrary() throws IOException {
         byte[] maps = Files.readAllBytes(Paths.get("/proc/self/maps"));
         for (String line : new String(maps, StandardCharsets.ISO_8859_1).split("\n")) {
