@@ -63,6 +63,7 @@ pub unsafe extern "C" fn Agent_OnLoad(vm: JavaVm, text: *const c_char, _: *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut c_void) -> c_int {
     guarded(1, || {
+        allocator::set_aside();
         // SAFETY: the JVM passes null or a C string.
         let text = unsafe { option_text(text) };
         // SAFETY: the attach listener's thread is attached to the VM it calls us for.
@@ -89,6 +90,7 @@ pub unsafe extern "C" fn Java_io_dwell_agent_DwellAgent_execute(
     options: Object,
 ) -> c_int {
     guarded(1, || {
+        allocator::set_aside();
         // SAFETY: the JVM passes a live reference to a string or null.
         let text = unsafe { env.string(options) }.map(|text| mutf8::decode(text.to_bytes()));
         let Some(vm) = env.java_vm() else { return 1 };
@@ -108,7 +110,6 @@ pub unsafe extern "C" fn Java_io_dwell_agent_DwellAgent_execute(
 /// Carries out the command in `text`, and writes the reply to the file that it names. Returns the
 /// outcome, and whether the text names such a file.
 fn execute(vm: JavaVm, env: Option<Env>, text: &str) -> (Result<String, String>, bool) {
-    allocator::set_aside();
     let parsed = options::parse(text).map_err(|e| e.to_string());
     let reply_path = match &parsed {
         Ok(options) => options.reply.clone(),

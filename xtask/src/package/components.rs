@@ -164,6 +164,7 @@ fn connect(by_id: &mut BTreeMap<String, Component>, metadata: &Value) -> Result<
             }
         }
         component.uses.sort();
+        component.uses.dedup();
     }
     Ok(())
 }
