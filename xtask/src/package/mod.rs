@@ -12,6 +12,7 @@ pub mod components;
 pub mod deb;
 pub mod jar;
 pub mod oci;
+pub mod rpm;
 pub mod sbom;
 pub mod sha256;
 pub mod tarball;
@@ -118,6 +119,7 @@ pub fn products(inputs: &Inputs) -> Result<Vec<Product>> {
     products.push(wheel::wheel(inputs)?);
     products.push(deb::deb(inputs)?);
     products.push(oci::image(inputs)?);
+    products.push(rpm::rpm(inputs)?);
     products.push(Product::new(
         format!("dwell-{}.cdx.json", inputs.version),
         inputs.sbom.clone(),
@@ -276,7 +278,7 @@ mod tests {
             .map(|product| format!("{}  {}\n", sha256::hex(&product.bytes), product.name))
             .collect();
         assert_eq!(String::from_utf8(sums.bytes.clone()).unwrap(), expected);
-        assert_eq!(others.len(), 9);
+        assert_eq!(others.len(), 10);
     }
 
     #[test]
