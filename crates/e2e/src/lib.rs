@@ -39,6 +39,6 @@ pub use place::{Place, agent, experiment_agent, java_file, source_line};
 pub use proc::{
     CpuTime, cpu_time, fd_targets, perf_is_permitted, stolen_ns, task_names, thread_cpu, waited_ns,
 };
-pub use program::{Program, Starter, Truths, number_of};
+pub use program::{Program, Starter, Truths, WAITS, number_of};
 pub use quota::Quota;
 pub use recording::{ContextView, FrameView, SampleView, View};

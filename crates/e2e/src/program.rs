@@ -12,6 +12,18 @@ use std::time::{Duration, Instant};
 /// A program that says nothing for so long is stuck.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
+/// Kinds of threads of the program `Waits`, and the cause of their waits.
+pub const WAITS: [(&str, &str); 8] = [
+    ("sleep-1", "sleep"),
+    ("park-1", "park"),
+    ("object-wait-1", "object-wait"),
+    ("queue-1", "park"),
+    ("monitor-1", "monitor"),
+    ("lock-1", "lock"),
+    ("socket-1", "socket"),
+    ("pipe-1", "file"),
+];
+
 /// How a program is started.
 pub struct Starter {
     command: Command,

@@ -147,8 +147,8 @@ fn touch(place: &Path) {
     drop(touched);
 }
 
-/// Removes all but the `kept` directories that were used last, and the rests of interrupted
-/// queries. Directories of the last hour stay.
+/// Removes all but the `kept` directories that were used last, and what interrupted queries left
+/// behind. Directories of the last hour stay.
 fn prune(root: &Path, kept: usize) {
     let Ok(entries) = std::fs::read_dir(root) else {
         return;

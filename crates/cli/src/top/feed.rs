@@ -42,7 +42,7 @@ const SPAN_MIN_NS: u64 = 800_000_000;
 const LAG_NS: u64 = 1_200_000_000;
 /// Maximum number of news in the queue.
 const NEWS_MAX: usize = 4;
-/// Reading the recording takes at most one CPU divided by this.
+/// Reading the recording uses no more than one CPU divided by this.
 const LOAD: u32 = 5;
 
 /// Messages of the thread.

@@ -2,8 +2,8 @@
 //! --markdown`, `diff --fail-on`.
 
 use crate::harness::common::modern;
-use crate::harness::{Place, programs};
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
+use crate::harness::{Place, begin_recording, programs};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
 use dwell_jfr::{FrameKind, ThreadState};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -46,27 +46,11 @@ pub fn recording(samples: u64) -> Vec<u8> {
         kind: FrameKind::C1,
     };
     let stack = chunk.stack(&[frame], false);
-    chunk.event(&Event::Recording {
-        ticks: 0,
-        version: "1",
-        pid: 1,
-        mode: "cpu",
-        engine: "perf",
-        engine_reason: "",
-        cpu_interval_ns: 10 * MS,
-        wall_interval_ns: 0,
-        options: "",
-    });
-    chunk.event(&Event::JvmInformation {
-        ticks: 0,
-        jvm_name: "VM",
-        jvm_version: "25",
-        jvm_arguments: &format!("-Ddb.password={SECRET}"),
-        jvm_flags: "",
-        java_arguments: &format!("app.jar --password={SECRET}"),
-        jvm_start_epoch_ms: 0,
-        pid: 1,
-    });
+    begin_recording(
+        &mut chunk,
+        &format!("-Ddb.password={SECRET}"),
+        &format!("app.jar --password={SECRET}"),
+    );
     for number in 0..samples {
         chunk.execution_sample(&Sample {
             ticks: number * 1000 * MS / samples,

@@ -1,7 +1,7 @@
 //! `dwell mcp` as an assistant runs it: lines of the protocol over pipes.
 
-use crate::harness::{Done, Place, finish};
-use dwell_jfr::writer::{ChunkClock, ChunkWriter, Event, FrameRef, MethodInfo, Sample, ThreadInfo};
+use crate::harness::{Done, Place, begin_recording, finish};
+use dwell_jfr::writer::{ChunkClock, ChunkWriter, FrameRef, MethodInfo, Sample, ThreadInfo};
 use dwell_jfr::{FrameKind, ThreadState};
 use std::io::Write;
 use std::process::Stdio;
@@ -41,27 +41,7 @@ fn recording() -> Vec<u8> {
     };
     let (run, work) = (frame(1, "run", 7), frame(2, "work", 9));
     let stacks = [chunk.stack(&[work, run], false), chunk.stack(&[run], false)];
-    chunk.event(&Event::Recording {
-        ticks: 0,
-        version: "1",
-        pid: 1,
-        mode: "cpu",
-        engine: "perf",
-        engine_reason: "",
-        cpu_interval_ns: 10 * MS,
-        wall_interval_ns: 0,
-        options: "",
-    });
-    chunk.event(&Event::JvmInformation {
-        ticks: 0,
-        jvm_name: "VM",
-        jvm_version: "25",
-        jvm_arguments: "",
-        jvm_flags: "",
-        java_arguments: "app.jar --password=planted5ecret",
-        jvm_start_epoch_ms: 0,
-        pid: 1,
-    });
+    begin_recording(&mut chunk, "", "app.jar --password=planted5ecret");
     for (stack, samples) in stacks.into_iter().zip(SAMPLES) {
         for number in 0..samples {
             chunk.execution_sample(&Sample {

@@ -1,23 +1,11 @@
 //! The same library in JVMs on other libcs: an older glibc, and musl. `xtask/libcs` provides them;
 //! they are tried by `./test --all`, and where `DWELL_LIBCS` names their folder.
 
-use dwell_e2e::{Jdk, Place, Starter, View, is_whole, must, record_outside};
+use dwell_e2e::{Jdk, Place, Starter, View, WAITS, is_whole, must, record_outside};
 use dwell_profile::{Profile, WallFilter};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Threads of `Waits`, and the cause of their waits.
-const KINDS: [(&str, &str); 8] = [
-    ("sleep-1", "sleep"),
-    ("park-1", "park"),
-    ("object-wait-1", "object-wait"),
-    ("queue-1", "park"),
-    ("monitor-1", "monitor"),
-    ("lock-1", "lock"),
-    ("socket-1", "socket"),
-    ("pipe-1", "file"),
-];
 
 /// The JVM on this libc; `None` without it, with the reason on a line of its own.
 fn jvm(test: &str, libc: &str) -> Option<Jdk> {
@@ -82,7 +70,7 @@ fn check_weights(view: &View) {
 fn check_roots(view: &View) {
     let (mut whole, mut other) = (0, Vec::new());
     for sample in view.samples() {
-        let is_ours = KINDS.iter().any(|(name, _)| *name == sample.thread());
+        let is_ours = WAITS.iter().any(|(name, _)| *name == sample.thread());
         if !is_ours || sample.failure().is_some() {
             continue;
         }
@@ -97,7 +85,7 @@ fn check_roots(view: &View) {
 
 /// Each thread waits for its own cause, apart from the JVM's own causes: few samples see another.
 fn check_causes(profile: &Profile) {
-    for (name, expected) in KINDS {
+    for (name, expected) in WAITS {
         let filter = WallFilter {
             thread: Some(name.to_owned()),
             ..WallFilter::default()

@@ -1,23 +1,11 @@
 //! Wall time of programs that know why their threads wait.
 
-use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, both, each, must, turn};
+use dwell_e2e::{Jdk, Place, Program, Starter, Truths, View, WAITS, both, each, must, turn};
 use dwell_jfr::reader::{GenericEvent, Value};
 use dwell_profile::{Look, Profile, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Kinds of threads of `Waits`, and what they wait for.
-const KINDS: [(&str, &str); 8] = [
-    ("sleep-1", "sleep"),
-    ("park-1", "park"),
-    ("object-wait-1", "object-wait"),
-    ("queue-1", "park"),
-    ("monitor-1", "monitor"),
-    ("lock-1", "lock"),
-    ("socket-1", "socket"),
-    ("pipe-1", "file"),
-];
 
 fn profile(file: &Path) -> Profile {
     Profile::as_recorded(View::read(file).recording)
@@ -156,7 +144,7 @@ fn measured_waits_have_their_true_causes() {
             ..WallFilter::default()
         };
         let later = by_thread(&profile, &later);
-        for (name, cause) in KINDS {
+        for (name, cause) in WAITS {
             let causes = threads.get(name).unwrap_or_else(|| panic!("no {name}"));
             check_thread(name, cause, &truths, causes);
             check_others(name, cause, &later[name]);
@@ -459,7 +447,7 @@ fn measured_busy_threads_are_sampled_among_many_idle_ones() {
         let starter = Starter::new(jdk, &place, "Waits").with("seconds=5 idle=500");
         let (profile, _) = whole_run(&place, starter, "cpu=10ms,wall=20ms,wall-threads=40");
         let threads = by_thread(&profile, &WallFilter::default());
-        for (name, _) in KINDS {
+        for (name, _) in WAITS {
             let is_seen = |cause: &str| cause != "running" && cause != "runnable";
             let waits = threads[name].iter().filter(|(cause, _)| is_seen(cause));
             let looks = sum(waits.map(|(_, weight)| weight)).samples;

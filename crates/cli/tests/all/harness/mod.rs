@@ -5,10 +5,36 @@
 pub mod common;
 
 use common::{Jdk, modern};
+use dwell_jfr::writer::{ChunkWriter, Event};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+/// Writes what a recording of CPU time, every 10 ms, of a JVM with these arguments begins with.
+pub fn begin_recording(chunk: &mut ChunkWriter, jvm_arguments: &str, java_arguments: &str) {
+    chunk.event(&Event::Recording {
+        ticks: 0,
+        version: "1",
+        pid: 1,
+        mode: "cpu",
+        engine: "perf",
+        engine_reason: "",
+        cpu_interval_ns: 10_000_000,
+        wall_interval_ns: 0,
+        options: "",
+    });
+    chunk.event(&Event::JvmInformation {
+        ticks: 0,
+        jvm_name: "VM",
+        jvm_version: "25",
+        jvm_arguments,
+        jvm_flags: "",
+        java_arguments,
+        jvm_start_epoch_ms: 0,
+        pid: 1,
+    });
+}
 
 /// Result of a command.
 #[derive(Debug)]
