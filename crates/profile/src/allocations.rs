@@ -98,8 +98,12 @@ impl AllocationSampling {
     }
 }
 
-/// A class as in Java. Files have `[B` and `[Ljava.lang.String;` for arrays. Any other text stays.
+/// A class as in Java. Files have `[B` and `[Ljava.lang.String;` for arrays, also with the address
+/// of one object after `@`. Any other text stays.
 pub(crate) fn readable_class(name: &str) -> String {
+    if let Some((class, address)) = name.split_once('@').filter(|_| name.starts_with('[')) {
+        return format!("{}@{address}", readable_class(class));
+    }
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();
     let readable = match element {
@@ -136,6 +140,8 @@ mod tests {
             ("[Ljava.lang.String;", "java.lang.String[]"),
             ("[other classes]", "[other classes]"),
             ("[", "["),
+            ("[I@7f00", "int[]@7f00"),
+            ("app.A@7f00", "app.A@7f00"),
             ("[L;", "[L;"),
             ("[Q", "[Q"),
             ("", ""),

@@ -515,7 +515,7 @@ fn add_looks<'r>(
             .detail
             .and_then(|place| recording.texts.get(place as usize))
             .filter(|text| !text.is_empty())
-            .map(|text| builder.cause(text));
+            .map(|text| builder.cause(&crate::allocations::readable_class(text)));
         let owner_node = wall
             .owner
             .and(wall.owner_stack)

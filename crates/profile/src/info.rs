@@ -137,6 +137,18 @@ impl Info {
         }
     }
 
+    /// Name and version of the JVM. The version by the JDK's recorder begins with the name, and
+    /// ends with how the JVM was built.
+    #[must_use]
+    pub fn jvm(&self) -> String {
+        let (name, long) = (self.jvm_name.as_str(), self.jvm_version.as_str());
+        let version = long.split(", built on").next().unwrap_or("");
+        match version.starts_with(name) {
+            true => version.to_owned(),
+            false => format!("{name} {version}").trim().to_owned(),
+        }
+    }
+
     /// The platform of the program.
     #[must_use]
     pub fn platform(&self) -> Platform {
@@ -257,4 +269,31 @@ pub struct CpuLimit {
     pub throttled: u64,
     /// How long threads were held back, all together.
     pub throttled_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jvm_is_named_once() {
+        for (name, version, expected) in [
+            ("OpenJDK VM", "25+9", "OpenJDK VM 25+9"),
+            (
+                "OpenJDK VM",
+                "OpenJDK VM (25+9) JRE (25), built on 1",
+                "OpenJDK VM (25+9) JRE (25)",
+            ),
+            ("", "25", "25"),
+            ("Mono 6.8", "", "Mono 6.8"),
+            ("", "", ""),
+        ] {
+            let info = Info {
+                jvm_name: name.to_owned(),
+                jvm_version: version.to_owned(),
+                ..Info::default()
+            };
+            assert_eq!(info.jvm(), expected);
+        }
+    }
 }

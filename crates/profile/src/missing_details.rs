@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::builder::Builder;
 use crate::frame::MethodId;
 use crate::locked::class_of_detail;
+use crate::locks::MonitorWait;
 use crate::names::NameId;
 use crate::platform::is_of_platform;
 use crate::sample::{CauseId, ThreadId};
@@ -91,6 +92,39 @@ impl Builder {
             };
             let detail = own.copied().or_else(of_node).or_else(of_method);
             self.set_detail(place, detail);
+        }
+    }
+
+    /// Gives wall-clock samples of monitors the class of the wait that their thread was in at that
+    /// time, if waits were recorded as well.
+    pub(crate) fn name_monitors(&mut self) {
+        let mut waits: HashMap<ThreadId, Vec<(u64, u64, NameId)>> = HashMap::new();
+        // A class that begins like that is unknown: arrays have readable names.
+        let is_known = |wait: &&MonitorWait| !self.text(wait.class).starts_with('[');
+        for wait in self.monitor_waits.iter().filter(is_known) {
+            let end_ns = wait.time_ns.saturating_add(wait.duration_ns);
+            let of_thread = waits.entry(wait.thread).or_default();
+            of_thread.push((wait.time_ns, end_ns, wait.class));
+        }
+        for of_thread in waits.values_mut() {
+            of_thread.sort_unstable();
+        }
+        for place in 0..self.looks_len() {
+            let Some(look) = self.look_at(place).copied() else {
+                break;
+            };
+            if look.detail.is_some() || self.text(look.cause) != "monitor" {
+                continue;
+            }
+            let Some(of_thread) = waits.get(&look.thread) else {
+                continue;
+            };
+            // A thread waits for one monitor at a time, so the last wait that has begun is the one.
+            let last_ns = look.time_ns.saturating_add(look.duration_ns);
+            let begun = of_thread.partition_point(|(from_ns, ..)| *from_ns <= last_ns);
+            let wait = begun.checked_sub(1).and_then(|at| of_thread.get(at));
+            let class = wait.filter(|(_, end_ns, _)| *end_ns >= look.time_ns);
+            self.set_detail(place, class.map(|(.., class)| *class));
         }
     }
 

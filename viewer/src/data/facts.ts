@@ -63,7 +63,7 @@ export function aboutProgram(profile: Profile): Row[] {
   const platform = platformOf(info.jvmName);
   return filled([
     ['Program', info.javaArguments],
-    [platform.name, [info.jvmName, info.jvmVersion].filter(Boolean).join(' ')],
+    [platform.name, info.jvm],
     ['Collector', collector === '' ? '' : `${collector} GC`],
     ['Relevant flags', tellingFlags(profile).join(' ')],
     ['CPUs', processors(profile)],

@@ -201,7 +201,8 @@ export interface Info {
   intervalNs: number;
   options: string;
   jvmName: string;
-  jvmVersion: string;
+  /** Name and version. */
+  jvm: string;
   javaArguments: string;
   sampleEvent: string;
   /** Remedy for missing wall time, as the second half of a sentence. */

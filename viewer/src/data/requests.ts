@@ -1,8 +1,13 @@
 // Requests: how many of each endpoint and how long they took, the slowest of them, and what each
 // one's threads did for it.
 import { endpointNumber } from './measure';
-import type { Profile, Span } from './profile';
+import type { Header, Profile, Span } from './profile';
 import { type Entry, type Split, splitBy, sum, type WallFilter } from './wall';
+
+/** Whether the requests of endpoints were timed. Those from stacks have no requests. */
+export function isTimed(header: Header): boolean {
+  return !header.endpointsNote;
+}
 
 /** Requests of one endpoint. */
 export interface EndpointRow {

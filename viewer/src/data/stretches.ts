@@ -10,6 +10,11 @@ export function standing(profile: Profile): Stretches[] {
   return profile.stretches.filter(({ kind }) => kind.allStand);
 }
 
+/** Whether the recording has safepoints, or other pauses of all threads. */
+export function hasStops(profile: Profile): boolean {
+  return profile.stops.time.length > 0 || standing(profile).length > 0;
+}
+
 /** How many, how long all together, and the longest. */
 export function inAll({ kind, duration: lengths }: Stretches): string {
   return `${plural(lengths.length, kind.one)}, ${duration(sum(lengths))} in all`;

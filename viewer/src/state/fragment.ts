@@ -2,6 +2,7 @@
 // address was written by anybody: it is read strictly, and what makes no sense is left out.
 import { CPU, type Measure, textOf, timeOf } from '../data/measure';
 import type { Profile, Span } from '../data/profile';
+import { hasStops } from '../data/stretches';
 import type { Width } from '../diff/build';
 import type { Per } from '../diff/statistics';
 import { type Frames, hasMine } from '../tree/frames';
@@ -25,6 +26,12 @@ export type View = (typeof VIEWS)[number];
 
 /** Two recordings in one page have no common time: views of it are left out. */
 export const VIEWS_OF_TWO: readonly View[] = ['overview', 'flame', 'table', 'tree'];
+
+/** The views that a page has: none is empty, whatever the recorder left out. */
+export function viewsOf(profile: Profile): readonly View[] {
+  if (profile.header.compare) return VIEWS_OF_TWO;
+  return VIEWS.filter((view) => view !== 'safepoints' || hasStops(profile));
+}
 
 export interface Shared {
   view: View;

@@ -45,6 +45,7 @@ import {
   type Shared,
   toFragment,
   type View,
+  viewsOf,
   ZOOM_MAX,
 } from './fragment';
 
@@ -276,7 +277,7 @@ export class Store {
       sameMeasure &&
       sameThreads;
     batch(() => {
-      this.view.value = shared.view;
+      this.view.value = viewsOf(this.profile).includes(shared.view) ? shared.view : DEFAULTS.view;
       this.icicle.value = shared.icicle;
       reversed.value = shared.reversed;
       split.value = shared.split;

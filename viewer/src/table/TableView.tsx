@@ -18,6 +18,11 @@ const GROUPS: readonly [GroupBy, string][] = [
   ['library', 'Libraries'],
   ['thread', 'Threads'],
 ];
+const HINT = 'Enter or double-click to find in the flame graph';
+const HINTS: Partial<Record<GroupBy, string>> = {
+  method: `${HINT}, right-click for callers and more`,
+  thread: 'Enter or double-click for its flame graph',
+};
 const COLUMNS: readonly [SortBy, string][] = [
   ['own', 'Self'],
   ['total', 'Total'],
@@ -55,7 +60,9 @@ export function TableView({ store }: { store: Store }) {
   const scroll = useScroll(box);
   useEffect(() => takeFocus(box.current), []);
   const search = (row: TopRow | undefined) => {
-    if (row && by.value !== 'thread') store.find(row.name);
+    if (!row) return;
+    if (row.thread < 0) store.find(row.name);
+    else store.go('flame', { threads: { kind: 'one', thread: row.thread } });
   };
   const menu = (row: TopRow | undefined, x: number, y: number) =>
     row !== undefined && openMenu({ store, x, y, key: row.key, node: -1 });
@@ -164,8 +171,7 @@ function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentC
       ))}
       {props.children}
       <span class="note">
-        {plural(rows, 'row')}; ± is one standard error; Enter or double-click to find in the flame
-        graph
+        {plural(rows, 'row')}; ± is one standard error; {HINTS[by.value] ?? HINT}
       </span>
     </div>
   );

@@ -13,6 +13,8 @@ export interface TopRow {
   name: string;
   /** Its key, if it is a method; else -1. */
   key: number;
+  /** Its number, if it is a thread; else -1. */
+  thread: number;
   own: number;
   total: number;
   /** Standard errors of the shares own/all and total/all. */
@@ -64,6 +66,7 @@ function rowOf(name: string, own: Sums, total: Sums, group: number, all: Whole):
   return {
     name,
     key: -1,
+    thread: -1,
     own: own.weight[group]!,
     total: total.weight[group]!,
     ownError: shareError(own.weight[group]!, own.squares[group]!, all),
@@ -176,7 +179,8 @@ function threadTable(profile: Profile, keys: Keys, threads: Uint8Array, all: Who
   }
   const rows: TopRow[] = [];
   for (let at = 0; at < threads.length; at++) {
-    if (sums.samples[at]! > 0) rows.push(rowOf(keys.label(keys.ofThread(at)), sums, sums, at, all));
+    if (sums.samples[at] === 0) continue;
+    rows.push({ ...rowOf(keys.label(keys.ofThread(at)), sums, sums, at, all), thread: at });
   }
   return rows;
 }

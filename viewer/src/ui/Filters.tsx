@@ -85,7 +85,7 @@ function Threads({ store }: { store: Store }) {
           : { kind: 'pool', pool: rest };
   };
   const label = (name: string, weight: number) =>
-    `${percent(weight / all)}  ${shortened(name, 60)}`;
+    `${shortened(name, 60)}  ${percent(weight / all)}`;
   return (
     <select
       aria-label="Threads"

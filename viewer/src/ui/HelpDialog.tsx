@@ -24,6 +24,10 @@ export function HelpDialog() {
             <th scope="row">Click</th>
             <td>Zoom to the frame; a double click zooms all the way out</td>
           </tr>
+          <tr>
+            <th scope="row">Right-click</th>
+            <td>Callers and callees of the frame or row, and more</td>
+          </tr>
         </tbody>
       </table>
       <Editor />

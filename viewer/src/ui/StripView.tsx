@@ -16,10 +16,8 @@ export interface Series {
   at: number;
 }
 
-/** The unit of bytes: the scale says MiB a second. */
+/** The unit of bytes: values are bytes a nanosecond. */
 export const BYTES = 'bytes';
-/** From bytes a nanosecond. */
-const MIB_PER_SECOND = 1e9 / 2 ** 20;
 
 /** The range that is chosen, and the one that it is compared with. */
 type Chosen = readonly [Span | null, Span | null];
@@ -100,7 +98,10 @@ function scaleText(top: number, unit: string): string {
 }
 
 /** The same next to the strip, where there is less room. */
-function axisText(top: number): string {
+function axisText(top: number, unit: string): string {
+  if (unit === '%') return `${few(top * 100)} %`;
+  // The title has its unit.
+  if (unit === BYTES) return size(top * 1e9).split(' ')[0]!;
   if (top >= 10) return top.toFixed(0);
   return top >= 1 ? top.toFixed(1) : top >= 0.005 ? top.toFixed(2) : few(top);
 }
@@ -158,8 +159,7 @@ function draw(
   context.fillStyle = text;
   context.strokeStyle = line;
   context.textBaseline = 'top';
-  const told = unit === BYTES ? top * MIB_PER_SECOND : top;
-  context.fillText(axisText(told), 2, 2, LEFT - 4);
+  context.fillText(axisText(top, unit), 2, 2, LEFT - 4);
   context.fillText('0', 2, plot.height - 10);
   context.beginPath();
   context.moveTo(plot.left, plot.height + 0.5);

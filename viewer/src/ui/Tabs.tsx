@@ -1,7 +1,6 @@
 // The views as tabs. Arrow keys move along them, digits go to one from anywhere.
 import { useEffect, useRef } from 'preact/hooks';
-import type { Profile } from '../data/profile';
-import { VIEWS, VIEWS_OF_TWO, type View } from '../state/fragment';
+import { type View, viewsOf } from '../state/fragment';
 import type { Store } from '../state/store';
 
 export const TITLES: Readonly<Record<View, string>> = {
@@ -14,11 +13,6 @@ export const TITLES: Readonly<Record<View, string>> = {
   locks: 'Locks',
   safepoints: 'Safepoints',
 };
-
-/** The views that a page has. */
-export function viewsOf({ header }: Profile): readonly View[] {
-  return header.compare ? VIEWS_OF_TWO : VIEWS;
-}
 
 export const PANEL_ID = 'panel';
 

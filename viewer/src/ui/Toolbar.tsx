@@ -12,6 +12,8 @@ import { copy, save, stacksText } from './copy';
 import { SearchBox } from './SearchBox';
 
 export function Toolbar({ store }: { store: Store }) {
+  // Rows of the table are the same for callers and for callees, and for any root.
+  const hasRoots = store.view.value !== 'table';
   return (
     <div class="toolbar" role="toolbar" aria-label="Stacks">
       <Measures store={store} />
@@ -25,10 +27,14 @@ export function Toolbar({ store }: { store: Store }) {
         More
       </button>
       <div class="group">
-        <Switch value={store.reversed} hint="r">
-          Callers
-        </Switch>
-        <Split store={store} />
+        {hasRoots && (
+          <>
+            <Switch value={store.reversed} hint="r">
+              Callers
+            </Switch>
+            <Split store={store} />
+          </>
+        )}
         <Folding store={store} />
       </div>
       <SearchBox store={store} />
@@ -120,7 +126,7 @@ function Measures({ store }: { store: Store }) {
   const shareOf = (cause: string, ns: number) => {
     const isOfAll = store.idle.value || cause === IDLE;
     const share = percent(ns / ((isOfAll ? wall?.ns : wall?.busyNs) || 1));
-    return isOfAll && !store.idle.value ? `${share} of all:` : share;
+    return isOfAll && !store.idle.value ? `${share} of all` : share;
   };
   const choose = (time: Time) => (store.measure.value = { ...store.measure.value, time });
   return (
@@ -139,7 +145,7 @@ function Measures({ store }: { store: Store }) {
         <optgroup label="Waiting for">
           {causes.map(({ cause, ns }, i) => (
             <option key={i} value={named.length + i}>
-              {shareOf(cause, ns)} {shortened(plain(cause), 40)}
+              {shortened(plain(cause), 40)} {shareOf(cause, ns)}
             </option>
           ))}
         </optgroup>

@@ -1,10 +1,10 @@
 // Commands with keys: one table for the keys and the help.
 import { signal } from '@preact/signals';
 import { idleNumber } from '../data/measure';
-import { type View, VIEWS } from '../state/fragment';
+import { type View, VIEWS, viewsOf } from '../state/fragment';
 import type { Store } from '../state/store';
 import { contrastful, toggleTheme } from '../state/theme';
-import { TITLES, viewsOf } from './Tabs';
+import { TITLES } from './Tabs';
 
 export interface Command {
   key: string;
@@ -32,7 +32,7 @@ export const COMMANDS: readonly Command[] = [
   {
     key: '/',
     ofStacks: true,
-    label: 'Search',
+    label: 'Search, as Ctrl+F',
     run: () => toSearch(),
   },
   { key: 'n', ofStacks: true, label: 'Next match', run: (store) => store.nextMatch(1) },

@@ -100,7 +100,7 @@ function Latencies({ rows }: { rows: readonly LatencyChange[] }) {
             <tr>
               {['Endpoint', '', 'A', 'B', 'Change', '95 % interval'].map((head, i) => (
                 <th key={i} scope="col" class={i === 0 ? 'text' : ''}>
-                  {head || 'Of'}
+                  {head || 'Measure'}
                 </th>
               ))}
             </tr>

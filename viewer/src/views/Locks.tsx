@@ -9,6 +9,7 @@ import { causeColour, causeWords } from '../flame/causes';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { threadName } from '../tree/keys';
+import { Breakable } from '../ui/Breakable';
 import { StackLines } from '../ui/Stack';
 import { Swatch } from '../ui/Split';
 import { Held } from './Held';
@@ -95,7 +96,7 @@ export function Locks({ store }: { store: Store }) {
                       aria-pressed={i === at}
                       onClick={() => (store.lock.value = lock.name)}
                     >
-                      {shortened(plain(lock.name), NAME_MAX)}
+                      <Breakable text={shortened(plain(lock.name), NAME_MAX)} />
                     </button>
                   </th>
                   <td>{duration(lock.weight)}</td>

@@ -5,7 +5,7 @@ import { type Finding, findingsOf } from '../data/findings';
 import { count, duration, percent, plural } from '../data/format';
 import { inSentence, plain, shortened } from '../data/plain';
 import { platformOf } from '../data/platform';
-import type { EndpointRow } from '../data/requests';
+import { type EndpointRow, isTimed } from '../data/requests';
 import { standing } from '../data/stretches';
 import { causesOf, type Idle, idleOf, splitBy, type Strip, sum, wallStrip } from '../data/wall';
 import {
@@ -130,13 +130,16 @@ function Endpoints({ store }: { store: Store }) {
         {profile.header.endpointsNote ? 'Endpoints by wall time' : 'Endpoints, slowest first'}
       </h2>
       <div class="wide" tabIndex={0} role="group" aria-label="Endpoints">
-        <table class="rows endpoints">
+        <table class={isTimed(profile.header) ? 'rows endpoints' : 'rows endpoints untimed'}>
           <thead>
             <tr>
               <th scope="col">Endpoint</th>
-              <th scope="col">Requests</th>
-              <th scope="col">p50</th>
-              <th scope="col">p95</th>
+              {isTimed(profile.header) &&
+                ['Requests', 'p50', 'p95'].map((head) => (
+                  <th key={head} scope="col">
+                    {head}
+                  </th>
+                ))}
               <SeenHead header={profile.header} />
               <th scope="col" class="bar-head">
                 Where the time goes
@@ -175,11 +178,15 @@ function EndpointLine(props: { store: Store; row: EndpointRow; causes: readonly 
           {shortened(plain(row.name), 80)}
         </button>
       </th>
-      <td>{store.profile.header.endpointsNote ? '' : count(row.requests)}</td>
-      <td>{row.kept > 0 ? duration(row.p50) : ''}</td>
-      <td>
-        <b>{row.kept > 0 ? duration(row.p95) : ''}</b>
-      </td>
+      {isTimed(store.profile.header) && (
+        <>
+          <td>{count(row.requests)}</td>
+          <td>{row.kept > 0 ? duration(row.p50) : ''}</td>
+          <td>
+            <b>{row.kept > 0 ? duration(row.p95) : ''}</b>
+          </td>
+        </>
+      )}
       <SeenCell header={store.profile.header} endpoint={endpoint} />
       <td class="bar-cell">
         {row.split && <SplitBar causes={causes} split={row.split} />}

@@ -1,11 +1,12 @@
 // Requests: endpoints with their latencies and what their time went to; the slowest requests of
 // one.
 import { type Signal, useComputed, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { count, duration, percent } from '../data/format';
 import { plain, shortened } from '../data/plain';
 import { placesOf } from '../data/places';
 import type { Header } from '../data/profile';
-import { type EndpointRow, slowest, spanOf, splitsOfRequests } from '../data/requests';
+import { type EndpointRow, isTimed, slowest, spanOf, splitsOfRequests } from '../data/requests';
 import { shortName } from '../data/stacks';
 import { causesOf, sum } from '../data/wall';
 import { causeColour, causeWords } from '../flame/causes';
@@ -43,7 +44,9 @@ export function Requests({ store }: { store: Store }) {
   const sorted = useComputed(() => sortedRows(rows.value, sort.value));
   if (rows.value.length === 0) return <None store={store} />;
   const causes = causesOf(profile);
-  const { endpoint } = store.measure.value;
+  // The only endpoint needs no choice.
+  const [only] = rows.value.length === 1 ? rows.value : [];
+  const endpoint = store.measure.value.endpoint ?? (only && only.endpoint !== 0 ? only.name : null);
   return (
     <div class="page requests-view" tabIndex={0}>
       <section aria-labelledby="by-endpoint">
@@ -51,7 +54,7 @@ export function Requests({ store }: { store: Store }) {
           {profile.header.endpointsNote ? 'Wall time by endpoint' : 'Requests by endpoint'}
         </h2>
         <div class="wide" tabIndex={0} role="group" aria-label="Requests by endpoint">
-          <table class="rows requests">
+          <table class={isTimed(profile.header) ? 'rows requests' : 'rows requests untimed'}>
             <Heads sort={sort} header={profile.header} />
             <tbody>
               {sorted.value.slice(0, ROWS_MAX).map((row) => (
@@ -115,7 +118,7 @@ function Heads({ sort, header }: { sort: Signal<SortBy>; header: Header }) {
   return (
     <thead>
       <tr>
-        {COLUMNS.map(([by, label]) => (
+        {COLUMNS.filter(([by]) => by === 'name' || isTimed(header)).map(([by, label]) => (
           <th
             key={by}
             scope="col"
@@ -131,9 +134,11 @@ function Heads({ sort, header }: { sort: Signal<SortBy>; header: Header }) {
         <th scope="col" class="bar-head">
           Where the time goes
         </th>
-        <th scope="col" class="text compare-cell">
-          Compare
-        </th>
+        {isTimed(header) && (
+          <th scope="col" class="text compare-cell">
+            Compare
+          </th>
+        )}
       </tr>
     </thead>
   );
@@ -146,7 +151,6 @@ function EndpointLine(props: {
   isChosen: boolean;
 }) {
   const { store, row, causes } = props;
-  const has = row.kept > 0;
   const choose = () => {
     const { time } = store.measure.value;
     const endpoint = row.endpoint === 0 || props.isChosen ? null : row.name;
@@ -165,12 +169,14 @@ function EndpointLine(props: {
           {shortened(plain(row.name), NAME_MAX)}
         </button>
       </th>
-      <td>{has || !store.profile.header.endpointsNote ? count(row.requests) : ''}</td>
-      <td>{has ? duration(row.p50) : ''}</td>
-      <td>{has ? duration(row.p95) : ''}</td>
-      <td>{has ? duration(row.p99) : ''}</td>
-      <td>{has ? duration(row.longest) : ''}</td>
-      <td>{has ? duration(row.total) : ''}</td>
+      {isTimed(store.profile.header) && (
+        <>
+          <td>{count(row.requests)}</td>
+          {[row.p50, row.p95, row.p99, row.longest, row.total].map((time, i) => (
+            <td key={i}>{row.kept > 0 ? duration(time) : ''}</td>
+          ))}
+        </>
+      )}
       <SeenCell header={store.profile.header} endpoint={row.endpoint === 0 ? null : row.name} />
       <td class="bar-cell">
         {row.split && <SplitBar causes={causes} split={row.split} />}
@@ -178,18 +184,20 @@ function EndpointLine(props: {
           {inWords(partsOf(causes, row.split ?? []).slice(0, 2), sum(row.split ?? []))}
         </span>
       </td>
-      <td class="text compare-cell">
-        {row.endpoint !== 0 && row.kept >= COMPARED_FROM && (
-          <button
-            type="button"
-            class="quiet link"
-            title="Flame graph of the differences between slow and typical requests"
-            onClick={() => slowAgainstUsual(store, row.name)}
-          >
-            slow vs. typical
-          </button>
-        )}
-      </td>
+      {isTimed(store.profile.header) && (
+        <td class="text compare-cell">
+          {row.endpoint !== 0 && row.kept >= COMPARED_FROM && (
+            <button
+              type="button"
+              class="quiet link"
+              title="Flame graph of the differences between slow and typical requests"
+              onClick={() => slowAgainstUsual(store, row.name)}
+            >
+              slow vs. typical
+            </button>
+          )}
+        </td>
+      )}
     </tr>
   );
 }
@@ -207,12 +215,15 @@ function Why(props: { store: Store; endpoint: string; causes: readonly string[] 
       return { ...part, all: sum(row?.split ?? []), place };
     });
   });
+  // With many endpoints it lies below the part of the page in sight.
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => section.current?.scrollIntoView({ block: 'nearest' }), [endpoint]);
   const show = (cause: string) => {
     const time = cause === 'running' ? ('cpu' as const) : { cause };
     store.go('flame', { measure: { time, endpoint } });
   };
   return (
-    <section aria-labelledby="why">
+    <section ref={section} aria-labelledby="why">
       <h2 id="why">Where {shortened(plain(endpoint), 60)} spends its time</h2>
       <p class="actions">
         <button
@@ -221,9 +232,11 @@ function Why(props: { store: Store; endpoint: string; causes: readonly string[] 
         >
           Flame graph of its time
         </button>
-        <button type="button" title="Key x" onClick={() => slowAgainstUsual(store, endpoint)}>
-          Slow vs. typical
-        </button>
+        {isTimed(profile.header) && (
+          <button type="button" title="Key x" onClick={() => slowAgainstUsual(store, endpoint)}>
+            Slow vs. typical
+          </button>
+        )}
         <button type="button" onClick={() => store.go('timeline')}>
           Timeline
         </button>

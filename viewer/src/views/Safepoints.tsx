@@ -23,13 +23,6 @@ export function Safepoints({ store }: { store: Store }) {
   const { stops } = store.profile;
   const told = standing(store.profile);
   const counted = sum(stops.count.filter((_, i) => stops.known[i] !== 1));
-  if (stops.time.length === 0 && told.length === 0) {
-    return (
-      <div class="page" tabIndex={0}>
-        <p class="empty">This recording has no safepoints and no pauses.</p>
-      </div>
-    );
-  }
   return (
     <div class="page stops-view" tabIndex={0}>
       {told.map((stretches) => (

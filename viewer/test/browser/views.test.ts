@@ -50,6 +50,20 @@ describe('the table', () => {
     await close();
   });
 
+  it('leads from a thread to its graph, and has no tools of graphs', async () => {
+    const { page, close } = await open(browser, 'small.html', { fragment: '#view=table&time=cpu' });
+    await page.click('.table-view button:has-text("Threads")');
+    const tools = page.locator('.toolbar button:has-text("Callers"), [aria-label="Split"]');
+    expect(await tools.count()).toBe(0);
+    const row = page.locator('tr[aria-rowindex="3"]');
+    const name = await row.locator('td.name').innerText();
+    await row.dblclick();
+    await ready(page);
+    expect(await tools.count()).toBe(2);
+    expect(await page.locator('[aria-label="Threads"] option:checked').innerText()).toContain(name);
+    await close();
+  });
+
   it('shows only the rows in sight, and moves by key', async () => {
     const { page, close } = await open(browser, 'small.html', {
       fragment: '#view=table&time=cpu&frames=all',
@@ -307,8 +321,13 @@ describe('requests', () => {
     expect(endpoints.sort()).toEqual(['GET /orders/{id}', 'POST /orders']);
     const cells = await page.locator('table.requests tbody tr:first-child td').allInnerTexts();
     expect(cells[0]).toBe('600');
+    // The details begin below what is in sight of a low window.
+    await page.setViewportSize({ width: 1300, height: 260 });
     await page.click('table.requests button:has-text("POST /orders")');
     await page.waitForSelector('#why');
+    const bottom = () => page.locator('#why').evaluate((it) => it.getBoundingClientRect().bottom);
+    await expect.poll(bottom).toBeLessThan(260);
+    await page.setViewportSize({ width: 1300, height: 800 });
     expect(await page.innerText('.why')).toContain('waiting for the network');
     const took = await page.locator('table.slowest tbody th').allInnerTexts();
     const ms = took.map((text) => Number.parseFloat(text));

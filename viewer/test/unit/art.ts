@@ -246,7 +246,7 @@ function header(causes: string[]): Header {
       intervalNs: 0,
       options: '',
       jvmName: '',
-      jvmVersion: '',
+      jvm: '',
       javaArguments: '',
       sampleEvent: '',
       wallRemedy: 'record with -e cpu,wall',

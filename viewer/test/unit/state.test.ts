@@ -1,6 +1,14 @@
 // The state of the page and its form in the address.
 import { describe, expect, it } from 'vitest';
-import { DEFAULTS, fromFragment, ofTwo, type Shared, toFragment } from '../../src/state/fragment';
+import {
+  DEFAULTS,
+  fromFragment,
+  ofTwo,
+  type Shared,
+  toFragment,
+  VIEWS,
+  viewsOf,
+} from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
 import { chosenThreads, type ThreadChoice, withThread } from '../../src/tree/select';
 import { profileOf } from './art';
@@ -53,6 +61,17 @@ describe('the address', () => {
     const two = ofTwo(fromFragment('view=flame&reverse=1&around=a.B.c'), ['second']);
     expect(toFragment(two)).toBe('view=flame&reverse=1&around=a.B.c');
     expect(ofTwo(fromFragment('view=table&per=sample'), ['sample']).per).toBe('sample');
+  });
+
+  it('has no view of safepoints if the recording has none', () => {
+    const none = profileOf('main.A.x');
+    expect(viewsOf(none)).toEqual(VIEWS.filter((view) => view !== 'safepoints'));
+    const store = new Store(none);
+    store.start('view=safepoints');
+    expect(store.view.value).toBe('overview');
+    store.stop();
+    const some = { ...none, stops: { ...none.stops, time: new Float64Array(1) } };
+    expect(viewsOf(some)).toEqual(VIEWS);
   });
 
   it('leaves out what makes no sense', () => {

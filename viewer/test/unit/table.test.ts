@@ -45,6 +45,12 @@ describe('the table', () => {
       ['main', 10, 10, 1],
       ['worker', 1, 1, 1],
     ]);
+    const made = request(profileOf(ART));
+    const threads = topTable(made.profile, made.keys, made.threads, 'thread').rows;
+    expect(threads.map(({ name, thread }) => [name, thread])).toEqual([
+      ['main', 0],
+      ['worker', 1],
+    ]);
   });
 
   it('puts libraries together as far as names tell', () => {

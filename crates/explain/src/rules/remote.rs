@@ -96,6 +96,12 @@ impl Shown {
 
     fn remedy(self, peer: &str, place: &str) -> String {
         let place = short(place);
+        if peer.is_empty() {
+            return format!(
+                "find out what {place} calls, and why the answer is slow, or call it less often \
+                 (cache, batch), or in parallel"
+            );
+        }
         match self {
             Shown::Request | Shown::Long => format!(
                 "find out why {peer} is slow, or call it less often in {place} (cache, batch), in \
@@ -143,14 +149,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             .map_or(String::new(), |ns| {
                 format!(", {} a request on average", duration(ns))
             });
-        let peer = match peer.is_empty() {
-            true => "another process".to_owned(),
-            false => peer.clone(),
+        let asked = match peer.is_empty() {
+            true => "another process",
+            false => peer.as_str(),
         };
         found.push(Finding {
             rule: "",
             what: format!(
-                "{} for {peer} in {place}{each}",
+                "{} for {asked} in {place}{each}",
                 whose.spends("wait", share.value)
             ),
             weight: wait.gravity(facts),
@@ -206,6 +212,15 @@ mod tests {
             "{what}"
         );
         assert_eq!(found[0].sure, Sure::High);
+    }
+
+    #[test]
+    fn unknown_peer_is_not_called_slow() {
+        let mut art = Art::default();
+        art.look("w-1", "GET /q", "socket", READ, 20, 20);
+        let found = art.found(check);
+        assert!(found[0].what.contains("for another process in app.Quote"));
+        assert!(found[0].remedy.starts_with("find out what Quote.ask calls"));
     }
 
     #[test]

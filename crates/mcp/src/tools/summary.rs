@@ -92,12 +92,7 @@ fn origin(answer: &mut Answer, profile: &Profile) {
     let info = profile.info();
     answer.put("program", short(&info.java_arguments, COMMAND));
     answer.put("pid", info.pid);
-    // The long version string begins with the name.
-    let jvm = match info.jvm_version.starts_with(&info.jvm_name) {
-        true => info.jvm_version.clone(),
-        false => format!("{} {}", info.jvm_name, info.jvm_version),
-    };
-    answer.put("jvm", jvm.split(", built on").next().unwrap_or("").trim());
+    answer.put("jvm", info.jvm());
     answer.put("recorded", date(info.start_ns));
     answer.put("durationNs", info.duration_ns);
     answer.put("duration", duration(info.duration_ns));

@@ -3,10 +3,11 @@
 //! about its clock.
 
 use super::waits::TimedWait;
+use crate::idle::IDLE;
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
-use dwell_jfr::reader::{Recording, Sample, SampleKind, Told};
-use dwell_wall::cause::{Facts, Known, Monitor, Named, Os};
+use dwell_jfr::reader::{Method, Recording, Sample, SampleKind, StackFrame, Told};
+use dwell_wall::cause::{Cause, Facts, Known, Monitor, Named, Os};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -313,12 +314,13 @@ impl Causes {
         }
         let mut names: Vec<(String, &str, bool)> = Vec::new();
         let stack = recording.stacks.get(stack).unwrap_or_default();
-        for frame in stack.frames.iter().take(FRAMES_MAX) {
-            let Some(method) = recording.method(frame) else {
-                continue;
-            };
-            let is_java = super::kind(frame.kind).is_java()
-                || (frame.kind == dwell_jfr::FrameKind::Native && is_java_class(&method.class));
+        let methods = || (stack.frames.iter()).filter_map(|it| Some((it, recording.method(it)?)));
+        let is_java = |frame: &StackFrame, method: &Method| {
+            super::kind(frame.kind).is_java()
+                || (frame.kind == dwell_jfr::FrameKind::Native && is_java_class(&method.class))
+        };
+        for (frame, method) in methods().take(FRAMES_MAX) {
+            let is_java = is_java(frame, method);
             names.push((method.class.replace('.', "/"), &*method.name, is_java));
         }
         let frames: Vec<Named<'_>> = (names.iter())
@@ -334,10 +336,31 @@ impl Causes {
             is_owned_lock: frames.iter().any(is_lock),
             frames: &frames,
         };
-        let name = self.waits.cause(&facts).name();
+        let outside = || {
+            methods().any(|(_, method)| is_root(&method.name))
+                && !methods().any(|(frame, method)| is_java(frame, method))
+        };
+        let name = match self.waits.cause(&facts) {
+            Cause::Unknown if outside() => IDLE,
+            cause => cause.name(),
+        };
         self.known.insert(key, name);
         name
     }
+}
+
+/// Whether the operating system starts threads in a function. A stack from there on without Java
+/// frames is of a thread of the runtime, or of a library, which waits for work.
+fn is_root(function: &str) -> bool {
+    const ROOTS: [&str; 6] = [
+        "clone3",
+        "__clone3",
+        "clone",
+        "__clone",
+        "start_thread",
+        "thread_start",
+    ];
+    ROOTS.contains(&function) || function.starts_with("__libc_start_")
 }
 
 /// Whether the class of a native frame is that of a native method, and not a library.

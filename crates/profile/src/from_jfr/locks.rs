@@ -70,6 +70,10 @@ pub(super) fn add(
             owner: wait.owner,
         });
     }
+    if !is_ours {
+        builder.name_monitors();
+        builder.complete_details();
+    }
     add_owners(builder, recording, &mut node_of);
     let sums = recording.told::<told::MonitorWaits>();
     let last = sums.max_by_key(|event| event.time_ns);

@@ -69,7 +69,8 @@ const CAUSES: &[(&str, By)] = &[
         By::Stack(ThreadState::Waiting, "object-wait"),
     ),
     ("jdk.ThreadPark", By::Stack(ThreadState::Parked, "park")),
-    ("jdk.ThreadSleep", By::Event("sleep")),
+    // Some threads of the JDK sleep until there is work.
+    ("jdk.ThreadSleep", By::Stack(ThreadState::Sleeping, "sleep")),
     ("jdk.SocketRead", By::Event("socket")),
     ("jdk.SocketWrite", By::Event("socket")),
     ("jdk.SocketConnect", By::Event("socket")),

@@ -89,7 +89,7 @@ fn side(profile: &Profile, name: &str, endpoints: &[&str]) -> Value {
             (Unit::Nanoseconds, Measured::CpuTime) => total.sum,
             _ => 0,
         },
-        "jvm": format!("{} {}", info.jvm_name, info.jvm_version).trim(),
+        "jvm": info.jvm(),
         "arguments": info.java_arguments,
         "mode": info.mode,
         "unread": profile.unread().map(crate::unread_words),

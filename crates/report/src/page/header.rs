@@ -157,7 +157,7 @@ fn info(profile: &Profile) -> Value {
         "intervalNs": info.interval_ns,
         "options": info.options,
         "jvmName": info.jvm_name,
-        "jvmVersion": info.jvm_version,
+        "jvm": info.jvm(),
         "javaArguments": info.java_arguments,
         "sampleEvent": info.sample_event,
         // How the program's classes begin, if it is a tool that comes with the platform.

@@ -147,16 +147,11 @@ impl<'p> Report<'p> {
             what = format!("pid {}  {what}", info.pid);
         }
         self.line("process", &what);
-        // The long version string begins with the name.
-        let jvm = match info.jvm_version.starts_with(&info.jvm_name) {
-            true => info.jvm_version.clone(),
-            false => joined(&[&info.jvm_name, &info.jvm_version], " "),
-        };
         let label = match info.platform() {
             Platform::Jvm => "JVM",
             Platform::Mono => "runtime",
         };
-        self.line(label, jvm.split(", built on").next().unwrap_or(""));
+        self.line(label, &info.jvm());
         if info.start_ns > 0 || info.duration_ns > 0 {
             let when = format!("{}, {}", date(info.start_ns), duration(info.duration_ns));
             self.line("recorded", &when);
