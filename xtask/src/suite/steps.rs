@@ -132,6 +132,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     };
     // The longest first, so that they do not delay the end.
     let applications = all.then(applications);
+    let packages = all.then(|| part("packages install and run", Count::One, "xtask/packages"));
     let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -155,7 +156,8 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         ),
         portable(&target),
     ];
-    applications.into_iter().chain(others).collect()
+    let released = applications.into_iter().chain(packages);
+    released.chain(others).collect()
 }
 
 /// Applications from Maven Central, each with and without dwell.
@@ -273,6 +275,15 @@ mod tests {
         assert_eq!(kind("chaos"), Kind::Never);
         assert_eq!(kind("examples"), Kind::Measured);
         assert_eq!(kind("viewer: units"), Kind::Exact);
+    }
+
+    #[test]
+    fn packages_are_only_installed_if_everything_is_tried() {
+        for all in [false, true] {
+            let parts = beside(Path::new("/repository"), all, 7);
+            let mut commands = parts.iter().flat_map(|part| &part.command);
+            assert_eq!(commands.any(|word| word == "xtask/packages"), all);
+        }
     }
 
     #[test]
