@@ -330,6 +330,9 @@ jdk=$(find_jdk 11+) || fail "no JDK >= 11 with javac found; set JAVA_HOME or DWE
 
 build_jar dwell-api.jar "$jdk" 8 "" "" "$here/api/src"
 
+# Without the library, which `xtask package` adds.
+build_jar dwell-agent-classes.jar "$jdk" 8 "" "" "$here/agent/src"
+
 # One file, so that it can be placed anywhere.
 build_jar dwell-demo.jar "$jdk" 8 io.dwell.demo.Demo "" "$here/demo/src:$here/api/src"
 

@@ -1,10 +1,12 @@
 //! Project tasks as functions, so that tests can run them too.
 //!
-//! Read next: [`graph`] (what signal handlers can reach), [`portable`] (libcs with which files
-//! load), [`tidy`] (the house rules), [`suite`] (all tests, by the rules of their kinds).
+//! Read next: [`graph`] (code in reach of signal handlers), [`package`] (packages of the products),
+//! [`portable`] (libcs with which files load), [`tidy`] (the house rules), [`suite`] (all tests, by
+//! the rules of their kinds).
 #![forbid(unsafe_code)]
 
 pub mod graph;
+pub mod package;
 pub mod portable;
 pub mod suite;
 pub mod tidy;

@@ -12,6 +12,8 @@ const USAGE: &str = "usage: cargo run -p xtask -- TASK
                                        LIBRARY defaults to target/release/libdwell.so
   portable FILE...                     check that built files load with each glibc from 2.17 on and
                                        with musl
+  package [--out DIR]                  make packages of the products of `./dwell build`, into
+                                       target/packages
   test [--all] [--only TEXT]... [--list]
                                        run the tests, each by the rules of its kind; `./test`
                                        builds and installs what they need, and then runs this";
@@ -33,6 +35,7 @@ fn run(arguments: &[String]) -> Result<bool> {
         Some((task, rest)) if task == "tidy" => xtask::tidy::run(rest),
         Some((task, rest)) if task == "handler-graph" => xtask::graph::run(rest),
         Some((task, rest)) if task == "portable" => xtask::portable::run(rest),
+        Some((task, rest)) if task == "package" => xtask::package::run(rest),
         Some((task, rest)) if task == "test" => xtask::suite::run(rest),
         _ => bail!("{USAGE}"),
     }

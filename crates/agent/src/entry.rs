@@ -3,7 +3,7 @@
 
 use crate::alive;
 use crate::command::{self, Caller};
-use crate::jvm::{allocations, attaching};
+use crate::jvm::{allocations, api, attaching};
 use dwell_inside::hotspot::{self, Agent};
 use dwell_inside::jvm::mutf8;
 use dwell_recorder::options::{self, Options};
@@ -66,43 +66,72 @@ pub unsafe extern "C" fn Agent_OnAttach(vm: JavaVm, text: *const c_char, _: *mut
         allocator::set_aside();
         // SAFETY: the JVM passes null or a C string.
         let text = unsafe { option_text(text) };
-        let parsed = options::parse(&text).map_err(|e| e.to_string());
-        let reply_path = match &parsed {
-            Ok(options) => options.reply.clone(),
-            Err(_) => reply_path(&text),
-        };
-        let outcome = parsed.and_then(|options| {
-            if JVMTI.get().is_none() {
-                attaching::wait()?;
-            }
-            let jvmti = environment(vm)?;
-            // SAFETY: the attach listener's thread is attached to the VM it calls us for.
-            let env = unsafe { vm.get_env(VERSION_1_8) };
-            let env = Env(env.ok_or("the calling thread has no JNI environment")?);
-            command::run(
-                Caller {
-                    java_vm: vm,
-                    env,
-                    jvmti,
-                },
-                &options,
-                &text,
-            )
-        });
-        let code = c_int::from(outcome.is_err());
-        match reply_path {
-            Some(path) => {
-                if let Err(error) = reply::write(&path, &outcome) {
-                    eprintln!("dwell: cannot write the reply to {path}: {error}");
-                }
-            }
-            None => match outcome {
-                Ok(text) => eprint!("dwell: {text}"),
-                Err(text) => eprintln!("dwell: {text}"),
-            },
+        // SAFETY: the attach listener's thread is attached to the VM it calls us for.
+        let env = unsafe { vm.get_env(VERSION_1_8) }.map(Env);
+        let (outcome, was_written) = execute(vm, env, &text);
+        match &outcome {
+            _ if was_written => (),
+            Ok(text) => eprint!("dwell: {text}"),
+            Err(text) => eprintln!("dwell: {text}"),
         }
-        code
+        c_int::from(outcome.is_err())
     })
+}
+
+/// `io.dwell.agent.DwellAgent.execute(options)`: the same, for a program that has loaded the
+/// library itself. Prints one line if the command failed, and returns its code.
+///
+/// # Safety
+/// Called by the JVM only, with a live reference to a string or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Java_io_dwell_agent_DwellAgent_execute(
+    env: Env,
+    _: Object,
+    options: Object,
+) -> c_int {
+    guarded(1, || {
+        allocator::set_aside();
+        // SAFETY: the JVM passes a live reference to a string or null.
+        let text = unsafe { env.string(options) }.map(|text| mutf8::decode(text.to_bytes()));
+        let Some(vm) = env.java_vm() else { return 1 };
+        let (outcome, was_written) = execute(vm, Some(env), &text.unwrap_or_default());
+        if let Some(jvmti) = JVMTI.get() {
+            // The JVM finds the API's functions only in libraries that it loaded as agents.
+            // SAFETY: the callback is set, and the phase is live.
+            let _ = unsafe { jvmti.enable(Event::ClassPrepare, true) };
+        }
+        if let (Err(text), false) = (&outcome, was_written) {
+            eprintln!("dwell: {text}");
+        }
+        c_int::from(outcome.is_err())
+    })
+}
+
+/// Carries out the command in `text`, and writes the reply to the file that it names. Returns the
+/// outcome, and whether the text names such a file.
+fn execute(vm: JavaVm, env: Option<Env>, text: &str) -> (Result<String, String>, bool) {
+    let parsed = options::parse(text).map_err(|e| e.to_string());
+    let reply_path = match &parsed {
+        Ok(options) => options.reply.clone(),
+        Err(_) => reply_path(text),
+    };
+    let outcome = parsed.and_then(|options| {
+        if JVMTI.get().is_none() {
+            attaching::wait()?;
+        }
+        let caller = Caller {
+            java_vm: vm,
+            env: env.ok_or("the calling thread has no JNI environment")?,
+            jvmti: environment(vm)?,
+        };
+        command::run(caller, &options, text)
+    });
+    if let Some(path) = &reply_path
+        && let Err(error) = reply::write(path, &outcome)
+    {
+        eprintln!("dwell: cannot write the reply to {path}: {error}");
+    }
+    (outcome, reply_path.is_some())
 }
 
 /// The library is about to be unloaded, at the end of the JVM.
@@ -142,6 +171,7 @@ fn environment(vm: JavaVm) -> Result<Jvmti, String> {
         .thread(Event::VmInit, on_vm_init)
         .thread(Event::ThreadStart, on_thread_start)
         .thread(Event::ThreadEnd, on_thread_end)
+        .class_prepared(on_class_prepared)
         .death(on_vm_death)
         .collection_start(on_collection_start)
         .collection_finish(on_collection_finish)
@@ -226,6 +256,10 @@ unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {
             });
         }
     });
+}
+
+unsafe extern "C" fn on_class_prepared(jvmti: Jvmti, env: Env, _thread: Object, class: Object) {
+    guarded((), || api::connect_one(jvmti, env, class));
 }
 
 /// Classes and code may be unloaded in the pause, so pending samples are walked now.

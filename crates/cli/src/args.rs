@@ -542,7 +542,7 @@ Examples:
   dwell report app.jfr --text --safepoints
                                         safepoints, and the threads that were late")]
 pub struct Report {
-    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
+    /// A recording of dwell, the JDK, async-profiler or ddprof; pprof, OTLP, collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Output page [default: the recording's name with .html]
@@ -601,7 +601,7 @@ Examples:
   dwell explain app.jfr --endpoint 'GET /users/*'
   dwell explain app.jfr --json          includes rules without findings or without data")]
 pub struct Explain {
-    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
+    /// A recording of dwell, the JDK, async-profiler or ddprof; pprof, OTLP, collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Only requests of matching endpoints (* for anything)
@@ -691,7 +691,7 @@ Examples:
   dwell convert app.jfr -o tables/        # Parquet, for engines of SQL: docs/query.md
   dwell convert app.jfr -o others.jfr     # for other tools that read JFR: docs/formats.md")]
 pub struct Convert {
-    /// A recording of dwell, the JDK, async-profiler or ddprof, a pprof file or collapsed stacks
+    /// A recording of dwell, the JDK, async-profiler or ddprof; pprof, OTLP, collapsed stacks
     #[arg(value_name = "FILE.jfr")]
     pub input: PathBuf,
     /// Output: .collapsed, .txt (a summary), .html, .jfr, .pb.gz (pprof), .json.gz (Firefox

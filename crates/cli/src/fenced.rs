@@ -142,7 +142,7 @@ fn parse(place: &str, words: Vec<String>) -> Option<Line> {
     }
     let program = words.next()?;
     // Commands of the checkout's script itself.
-    let is_own = |word: &String| matches!(word.as_str(), "build" | "get-duckdb");
+    let is_own = |word: &String| matches!(word.as_str(), "build" | "get-duckdb" | "package");
     let is_script = program == "./dwell" && words.peek().is_some_and(is_own);
     matches!(program.as_str(), "dwell" | "./dwell")
         .then(|| words.collect())

@@ -82,6 +82,12 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
         Err(error) if is_cut(&error) => bail!(
             "{shown} is cut off before anything in it can be read; copy it again, or record again"
         ),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData && !first.starts_with(JFR) => {
+            bail!(
+                "{shown} cannot be read as a JFR recording, pprof, OTLP or collapsed stacks; give \
+                 one of them"
+            )
+        }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(error).with_context(|| format!("{shown} cannot be read as a JFR recording"))
         }
@@ -95,6 +101,8 @@ const JFR: &[u8] = b"FLR\0";
 const LFS: &[u8] = b"version https://git-lfs";
 /// Limit for unpacking into memory.
 const UNZIPPED_MAX: u64 = 8 << 30;
+/// The same for formats other than JFR, whose stacks need several times as much memory.
+const IMPORTED_MAX: u64 = 1 << 30;
 
 /// The profile of another tool in a format other than JFR, if it is one.
 fn imported(input: &mut (impl Read + Seek), first: &[u8], path: &Path) -> Result<Option<Profile>> {
@@ -104,7 +112,7 @@ fn imported(input: &mut (impl Read + Seek), first: &[u8], path: &Path) -> Result
     let shown = path.display();
     let mut bytes = Vec::new();
     input.seek(SeekFrom::Start(0))?;
-    input.take(UNZIPPED_MAX).read_to_end(&mut bytes)?;
+    input.take(IMPORTED_MAX).read_to_end(&mut bytes)?;
     let profile = dwell_export::imported(&bytes).with_context(|| format!("{shown}"))?;
     for warning in profile.iter().flat_map(|it| it.warnings()) {
         note!("dwell: note: {}: {warning}", self::shown(path));
@@ -117,8 +125,12 @@ fn unzipped(input: &mut (impl Read + Seek), path: &Path) -> Result<Vec<u8>> {
     let shown = path.display();
     let mut bytes = Vec::new();
     input.seek(SeekFrom::Start(0))?;
-    let unzipped = flate2::read::MultiGzDecoder::new(io::BufReader::new(input));
-    let read = unzipped.take(UNZIPPED_MAX).read_to_end(&mut bytes);
+    let mut unzipped = flate2::read::MultiGzDecoder::new(io::BufReader::new(input));
+    let mut read = unzipped.by_ref().take(IMPORTED_MAX).read_to_end(&mut bytes);
+    if read.is_ok() && bytes.starts_with(JFR) {
+        let rest = UNZIPPED_MAX - IMPORTED_MAX;
+        read = unzipped.take(rest).read_to_end(&mut bytes);
+    }
     match read {
         // A truncated file gives the part that is there.
         Err(_) if bytes.is_empty() => bail!("{shown} is packed with gzip, and damaged"),

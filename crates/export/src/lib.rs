@@ -23,7 +23,7 @@ use dwell_profile::{Profile, plain};
 
 pub use self::parquet::{TABLES, parquet};
 pub use firefox::firefox;
-pub use imported::{NoTime, imported};
+pub use imported::{Refused, imported};
 pub use otlp::{Encoding, otlp};
 pub use pprof::pprof;
 pub use speedscope::speedscope;

@@ -89,6 +89,8 @@ const GET_STATIC_OBJECT_FIELD: usize = 145;
 const GET_STATIC_INT_FIELD: usize = 150;
 const GET_STATIC_LONG_FIELD: usize = 151;
 const GET_STRING_LENGTH: usize = 164;
+const GET_STRING_UTF_CHARS: usize = 169;
+const RELEASE_STRING_UTF_CHARS: usize = 170;
 const REGISTER_NATIVES: usize = 215;
 const GET_STRING_REGION: usize = 220;
 const NEW_WEAK_GLOBAL_REF: usize = 226;
@@ -247,6 +249,25 @@ impl Env {
             region(self.0, string, 0, len as c_int, units.as_mut_ptr());
         }
         (units, len)
+    }
+
+    /// `GetStringUTFChars`: a copy of a whole string, in modified UTF-8; `None` for null.
+    pub unsafe fn string(self, string: Object) -> Option<std::ffi::CString> {
+        type Get = unsafe extern "C" fn(*mut Table, Object, *mut u8) -> *const c_char;
+        type Release = unsafe extern "C" fn(*mut Table, Object, *const c_char);
+        if string.is_null() {
+            return None;
+        }
+        // SAFETY: slot 169 is GetStringUTFChars, 170 is ReleaseStringUTFChars; the string is a live
+        // reference by contract. The text is a C string, which is copied before it is given back.
+        unsafe {
+            let get = slot::<Get>(self.0, GET_STRING_UTF_CHARS);
+            let text = get(self.0, string, core::ptr::null_mut());
+            let text = self.non_null(text.cast_mut().cast())?.cast_const().cast();
+            let copy = core::ffi::CStr::from_ptr(text).to_owned();
+            slot::<Release>(self.0, RELEASE_STRING_UTF_CHARS)(self.0, string, text);
+            Some(copy)
+        }
     }
 
     /// `NewDirectByteBuffer`.

@@ -42,6 +42,8 @@ pub enum Event {
     ThreadStart = 52,
     /// A thread is about to end; sent on that thread.
     ThreadEnd = 53,
+    /// A class is about to be used, and not initialised; sent on the thread that needs it.
+    ClassPrepare = 56,
     /// A piece of VM code was generated.
     DynamicCodeGenerated = 70,
     /// A thread is about to wait for a monitor that another thread owns; needs a capability. Sent
@@ -64,6 +66,8 @@ const CALLBACKS: usize = 39;
 
 /// Callback of `VMInit`, `ThreadStart`, `ThreadEnd`.
 pub type ThreadCallback = unsafe extern "C" fn(Jvmti, Env, Object);
+/// Callback of `ClassPrepare`: thread, class.
+pub type ClassCallback = unsafe extern "C" fn(Jvmti, Env, Object, Object);
 /// Callback of `VMDeath`.
 pub type DeathCallback = unsafe extern "C" fn(Jvmti, Env);
 /// Callback of `GarbageCollectionStart` and `GarbageCollectionFinish`.
@@ -97,6 +101,12 @@ impl Callbacks {
     #[must_use]
     pub fn thread(self, event: Event, function: ThreadCallback) -> Self {
         self.set(event, function as *const c_void)
+    }
+
+    /// Sets the callback of `ClassPrepare`.
+    #[must_use]
+    pub fn class_prepared(self, function: ClassCallback) -> Self {
+        self.set(Event::ClassPrepare, function as *const c_void)
     }
 
     /// Sets the callback of `VMDeath`.

@@ -29,8 +29,9 @@ const CHUNK_BYTES_MAX: usize = 32 << 20;
 const ASKED_EVENTS: u32 = 4096;
 /// Least interval: no recording has a shorter one, and a wrong value would create too many points.
 const INTERVAL_MIN_NS: u64 = 10_000;
-/// Maximum number of points of one sample: more would be an error in the recording.
-const POINTS_MAX: u64 = 1_000_000;
+/// The most points of all samples together: for more, the distance grows. Collapsed stacks of other
+/// tools may count bytes or nanoseconds.
+const POINTS_MAX: u64 = 20_000_000;
 /// A wait has an event for each second: tools that show time take an event for an instant.
 const PIECE_NS: u64 = 1_000_000_000;
 /// Maximum number of pieces of one wait; longer waits get longer pieces.
@@ -147,6 +148,7 @@ impl<'p> File<'p> {
             Unit::Nanoseconds => (interval_ns, interval_ns),
             Unit::Samples => (1, interval_ns.max(period_ns)),
         };
+        let distance = distance.max(profile.total().sum / POINTS_MAX);
         File {
             profile,
             chunk: ChunkWriter::plain(clock(start_ns)),
@@ -199,7 +201,7 @@ impl<'p> File<'p> {
         if is_wall && self.profile.has_wall() {
             return;
         }
-        let count = points.within(sample.weight).min(POINTS_MAX);
+        let count = points.within(sample.weight);
         if count == 0 {
             return;
         }
@@ -623,6 +625,21 @@ mod tests {
         near(wall.sum, 1100);
         assert_eq!(profile.monitor_waits()[0].weight_ns, MS);
         assert_eq!(profile.allocated().sum, 10_000);
+    }
+
+    #[test]
+    fn more_points_than_a_file_holds_are_drawn_again() {
+        let weights = [3 * POINTS_MAX, POINTS_MAX].map(|weight| weight * 1_000);
+        let [x, y] = weights;
+        let text = format!("weight: {x} {y}\na.A.x a.A.y");
+        let mut builder = dwell_profile::text_art::builder(&text);
+        builder.unit = Unit::Samples;
+        let profile = builder.finish();
+        let file = File::begin(&profile, 0);
+        let mut points = Points::new(file.distance, 0);
+        let counts = weights.map(|weight| points.within(weight));
+        assert_eq!(counts.iter().sum::<u64>(), POINTS_MAX);
+        assert!(counts[0].abs_diff(3 * POINTS_MAX / 4) <= 1, "{counts:?}");
     }
 
     #[test]

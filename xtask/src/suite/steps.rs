@@ -131,8 +131,9 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
+    let packages = || part("packages install and run", Count::One, "xtask/packages");
     let released: Vec<Part> = match all {
-        true => vec![applications(), benchmarks()],
+        true => vec![applications(), benchmarks(), packages()],
         false => Vec::new(),
     };
     let others = vec![
@@ -283,6 +284,15 @@ mod tests {
         assert_eq!(kind("chaos"), Kind::Never);
         assert_eq!(kind("examples"), Kind::Measured);
         assert_eq!(kind("viewer: units"), Kind::Exact);
+    }
+
+    #[test]
+    fn packages_are_only_installed_if_everything_is_tried() {
+        for all in [false, true] {
+            let parts = beside(Path::new("/repository"), all, 7);
+            let mut commands = parts.iter().flat_map(|part| &part.command);
+            assert_eq!(commands.any(|word| word == "xtask/packages"), all);
+        }
     }
 
     #[test]

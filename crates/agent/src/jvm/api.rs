@@ -276,6 +276,15 @@ pub fn connect(jvmti: Jvmti, env: Env) {
     unsafe { jvmti.deallocate(list.cast()) };
 }
 
+/// Connects a class that was just prepared, if it is a copy of the API. Its initialiser does the
+/// rest.
+pub fn connect_one(jvmti: Jvmti, env: Env, class: Object) {
+    if is_the_api(jvmti, class) {
+        // SAFETY: a live class; names, descriptors and functions fit `Native.java`.
+        unsafe { env.register_natives(class, &natives()) };
+    }
+}
+
 fn is_the_api(jvmti: Jvmti, class: Object) -> bool {
     // SAFETY: the phase is live, the class is a live reference; the text is compared before it is
     // given back.

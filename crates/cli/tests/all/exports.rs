@@ -242,17 +242,17 @@ fn exports_contain_secrets_only_on_request() {
 }
 
 #[test]
-fn pprof_and_collapsed_stacks_are_read_like_recordings() {
+fn files_of_other_formats_are_read_like_recordings() {
     let place = Place::new("imported");
     for (name, samples) in [("a", 400), ("b", 600)] {
         let jfr = format!("{name}.jfr");
         std::fs::write(place.path(&jfr), recording(samples)).unwrap();
-        for ending in ["pb.gz", "collapsed"] {
+        for ending in ["pb.gz", "otlp", "collapsed"] {
             let file = format!("{name}.{ending}");
             place.dwell(&["convert", &jfr, "-o", &file]).exits(0);
         }
     }
-    for ending in ["pb.gz", "collapsed"] {
+    for ending in ["pb.gz", "otlp", "collapsed"] {
         let [a, b] = ["a", "b"].map(|name| format!("{name}.{ending}"));
         let text = place.dwell(&["report", &a, "--text"]).exits(0);
         assert!(text.out.contains("a.b.C.run"), "{text:?}");

@@ -1,58 +1,65 @@
-//! Collapsed stacks, of async-profiler and others: a line has frames, outermost first, and a
-//! number.
+//! Collapsed stacks, of async-profiler, py-spy and others: a line has frames, outermost first, and
+//! a number.
 
 use std::collections::HashMap;
 
-use dwell_profile::{Builder, FrameKind, Measured, Profile, Sample, ThreadId, Unit};
+use dwell_profile::{Builder, Measured, Profile, Sample, ThreadId, Unit};
 
-use super::{frame, kind_of};
+use super::{DEPTH_MAX, Function, add_samples, add_stack, name_and_id};
 
 /// The missing data.
-const WARNING: &str = "read from collapsed stacks, which count samples: they have no times, no \
-                       wall time by cause, no requests and no lines";
-
-/// Marks of async-profiler's option `ann` at the ends of frames.
-const MARKS: [(&str, FrameKind); 5] = [
-    ("_[j]", FrameKind::C2),
-    ("_[i]", FrameKind::Inlined),
-    ("_[k]", FrameKind::Kernel),
-    ("_[0]", FrameKind::Interpreted),
-    ("_[1]", FrameKind::C1),
-];
+const WARNING: &str = "read from collapsed stacks, which do not say what they count (taken as \
+                       samples): they have no times, no wall time by cause and no requests";
+/// The number that is not a sum of samples of any program. It bounds the work for one line.
+const SUM_MAX: u64 = 1 << 50;
 
 /// The profile in a text; `None` if a line is no stack.
 pub fn read(bytes: &[u8]) -> Option<Profile> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let lines = text.lines().map(str::trim_end);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let text = text.trim_start_matches('\u{feff}');
+    let is_whole = text.ends_with('\n');
+    let mut lines = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .peekable();
     let mut has_stacks = false;
     let mut builder = Builder::default();
-    let mut threads: HashMap<String, ThreadId> = HashMap::new();
-    for line in lines {
-        let (stack, number) = line.rsplit_once(' ')?;
-        let weight: u64 = number.parse().ok()?;
+    let mut threads: HashMap<Named<'_>, ThreadId> = HashMap::new();
+    let mut left = SUM_MAX;
+    while let Some(line) = lines.next() {
+        let Some((stack, weight)) = parsed(line) else {
+            // A file that was cut off ends within a line.
+            if lines.peek().is_none() && !is_whole && has_stacks && line.contains(';') {
+                builder.warnings.push("the last line is cut off".to_owned());
+                break;
+            }
+            return None;
+        };
+        let weight = weight.min(left);
+        left -= weight;
         // Other texts with numbers at the ends of lines are words without a dot.
         has_stacks |= stack.contains(';') || stack.contains('.') && !stack.contains(' ');
         let (name, stack) = thread_of(stack);
-        let (name, os_tid) = name.map_or(("[all threads]", 0), name_and_id);
-        let known = threads.get(name).copied();
-        let thread = known.unwrap_or_else(|| {
-            let id = builder.thread(name, os_tid, threads.len() as i64 + 1, false);
-            threads.insert(name.to_owned(), id);
-            id
-        });
-        let frames = stack.split(';').filter(|name| !name.is_empty());
-        let frames: Vec<_> = frames.map(|name| frame_of(&mut builder, name)).collect();
-        let node = builder.stack(frames);
-        builder.sample(Sample {
+        let named = name.unwrap_or(("[all threads]", 0));
+        let java_tid = threads.len() as i64 + 1;
+        let new = || builder.thread(named.0, named.1, java_tid, false);
+        let thread = *threads.entry(named).or_insert_with(new);
+        let names = stack.rsplit(';').filter(|name| !name.is_empty());
+        let frames = names.take(DEPTH_MAX + 1);
+        let frames = frames.map(|name| function(name).frame(&mut builder));
+        let frames: Vec<_> = frames.collect();
+        let node = add_stack(&mut builder, frames);
+        let sample = Sample {
             time_ns: 0,
             thread,
             node,
             weight,
-            count: u32::try_from(weight).unwrap_or(u32::MAX),
+            count: 0,
             failure: None,
             context: None,
-        });
+        };
+        add_samples(&mut builder, sample, weight);
     }
     if !has_stacks {
         return None;
@@ -62,32 +69,52 @@ pub fn read(bytes: &[u8]) -> Option<Profile> {
     builder.info.sample_event = "collapsed stacks".to_owned();
     builder.info.engine = "collapsed stacks".to_owned();
     builder.warnings.push(WARNING.to_owned());
+    if left == 0 {
+        let warning = "the file is damaged: its numbers are too large to add up";
+        builder.warnings.push(warning.to_owned());
+    }
     Some(builder.finish())
 }
 
-/// The thread that async-profiler puts first, `[NAME tid=123]`, and the rest of the stack.
-fn thread_of(stack: &str) -> (Option<&str>, &str) {
+/// A line's stack and number.
+fn parsed(line: &str) -> Option<(&str, u64)> {
+    let (stack, number) = line.rsplit_once(' ')?;
+    Some((stack, number.parse().ok()?))
+}
+
+/// A thread's name and number.
+type Named<'t> = (&'t str, i64);
+
+/// The thread that async-profiler (`[NAME tid=123]`) and py-spy (`thread (123): NAME`) put first,
+/// and the rest of the stack.
+fn thread_of(stack: &str) -> (Option<Named<'_>>, &str) {
     let (first, rest) = stack.split_once(';').unwrap_or((stack, ""));
-    let name = first.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-    match name.filter(|name| name.contains("tid=")) {
-        Some(name) => (Some(name), rest),
+    let of_python = || {
+        let (id, name) = first.strip_prefix("thread (")?.split_once("): ")?;
+        Some((name, id.parse().ok()?))
+    };
+    match name_and_id(first).or_else(of_python) {
+        Some(named) => (Some(named), rest),
         None => (None, stack),
     }
 }
 
-fn name_and_id(text: &str) -> (&str, i64) {
-    let (name, id) = text.rsplit_once("tid=").unwrap_or((text, ""));
-    (name.trim_end(), id.parse().unwrap_or(0))
-}
-
-fn frame_of(builder: &mut Builder, text: &str) -> u32 {
-    let mark = MARKS.iter().find(|(mark, _)| text.ends_with(mark));
-    let name = mark.map_or(text, |(mark, _)| text.strip_suffix(mark).unwrap_or(text));
-    // Java's internal form has no dot before the method; others use slashes in paths.
-    let name = match name.contains('/') && !name.starts_with('/') {
-        true => name.replace('/', "."),
-        false => name.to_owned(),
-    };
-    let kind = mark.map_or_else(|| kind_of(&name, ""), |(_, kind)| *kind);
-    frame(builder, &name, "", 0, kind)
+/// A frame's function. py-spy writes `NAME (FILE:LINE)`.
+fn function(text: &str) -> Function<'_> {
+    let place = text.strip_suffix(')').and_then(|it| it.rsplit_once(" ("));
+    let line = place.and_then(|(_, place)| place.rsplit_once(':'));
+    match (place, line) {
+        (Some((name, _)), Some((file, number))) if number.parse::<u32>().is_ok() => Function {
+            text: name,
+            // Functions of the same name in two files are two.
+            library: file,
+            source: file,
+            line: number.parse().unwrap_or(0),
+            ..Function::default()
+        },
+        _ => Function {
+            text,
+            ..Function::default()
+        },
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::whole_profile::{drawn, waits, whole};
-use crate::{Program, pprof};
+use crate::{Encoding, Program, otlp, pprof};
 use dwell_profile::{NodeId, Unit, Wall, WallFilter};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
@@ -19,6 +19,13 @@ fn again(profile: &Profile) -> Profile {
         .read_to_end(&mut unpacked)
         .unwrap();
     imported(&unpacked).unwrap().unwrap()
+}
+
+/// The same of OTLP.
+fn again_otlp(profile: &Profile) -> Profile {
+    let mut bytes = Vec::new();
+    otlp(profile, &Program::default(), Encoding::Protobuf, &mut bytes).unwrap();
+    imported(&bytes).unwrap().unwrap()
 }
 
 /// The names of a stack, outermost first, with lines.
@@ -46,6 +53,15 @@ fn ran(profile: &Profile) -> BTreeMap<(String, Vec<String>), u64> {
     sums
 }
 
+/// Sums by time.
+fn times(profile: &Profile) -> BTreeMap<u64, u64> {
+    let mut sums = BTreeMap::new();
+    for it in profile.samples().iter().filter(|it| it.weight > 0) {
+        *sums.entry(it.time_ns).or_default() += it.weight;
+    }
+    sums
+}
+
 /// Sums of waits by cause and stack, of all that the original counts as wall time.
 fn waited(profile: &Profile) -> BTreeMap<(String, Vec<String>), u64> {
     let mut sums = BTreeMap::new();
@@ -62,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn pprof_of_ours_has_the_same_sums_again(
+    fn files_of_ours_have_the_same_sums_again(
         samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..60),
         all in prop::collection::vec((0..3u32, 0..5usize, 0..1u64 << 40, Just(0),
                                       1..1u64 << 40, 0..4u32), 1..60)) {
@@ -70,6 +86,10 @@ proptest! {
             let read = again(&profile);
             prop_assert_eq!(ran(&read), ran(&profile));
             prop_assert_eq!(read.total().samples > 0, profile.total().sum > 0);
+            prop_assert_eq!(waited(&read), waited(&profile));
+            let read = again_otlp(&profile);
+            prop_assert_eq!(ran(&read), ran(&profile));
+            prop_assert_eq!(times(&read), times(&profile));
             prop_assert_eq!(waited(&read), waited(&profile));
         }
     }
@@ -82,20 +102,20 @@ proptest! {
 }
 
 #[test]
-fn requests_and_details_of_pprof_are_kept() {
-    let read = again(&whole(9));
-    let look = &read.looks()[0];
-    let context = &read.contexts()[look.context.unwrap() as usize];
-    assert_eq!((context.trace_id, context.span_id), (0xab, 0xcd));
-    assert_eq!(read.endpoint(look.context.unwrap()), Some("GET /x"));
-    assert_eq!(read.names().text(look.detail.unwrap()), "a.Lock");
-    assert_eq!(
-        read.warnings(),
-        [
-            "read from pprof, which has no times of samples, no safepoints \
-                                 and no pauses"
-        ]
-    );
+fn requests_and_details_of_our_files_are_kept() {
+    let profile = whole(9);
+    let warnings = [
+        "read from pprof, which has no times of samples, no safepoints and no pauses",
+        "read from OTLP, which has no safepoints and no pauses",
+    ];
+    for (read, warning) in [again(&profile), again_otlp(&profile)].iter().zip(warnings) {
+        let look = &read.looks()[0];
+        let context = &read.contexts()[look.context.unwrap() as usize];
+        assert_eq!((context.trace_id, context.span_id), (0xab, 0xcd));
+        assert_eq!(read.endpoint(look.context.unwrap()), Some("GET /x"));
+        assert_eq!(read.names().text(look.detail.unwrap()), "a.Lock");
+        assert_eq!(read.warnings(), [warning]);
+    }
 }
 
 /// A file with columns of these types and units, and one sample with these values.
@@ -135,7 +155,7 @@ fn made(types: &[(&str, &str)], values: &[i64], functions: &[&str], library: &st
         file.function.push(m::Function {
             id,
             name: text(name),
-            system_name: 0,
+            ..m::Function::default()
         });
         let line = vec![m::Line {
             function_id: id,
@@ -203,11 +223,10 @@ fn wall_time_of_pprof_includes_running() {
 fn pprof_of_memory_only_is_refused_with_its_types() {
     let types = [("inuse_space", "bytes"), ("inuse_objects", "count")];
     let error = imported(&made(&types, &[5, 1], &["a.B.c"], "")).unwrap_err();
-    assert_eq!(error.types, ["inuse_space", "inuse_objects"]);
     assert!(
         error
             .to_string()
-            .contains("it has inuse_space, inuse_objects"),
+            .contains("only inuse_space, inuse_objects"),
         "{error}"
     );
 }
@@ -259,4 +278,230 @@ fn texts_that_are_no_stacks_are_not_imported() {
     ] {
         assert!(imported(text.as_bytes()).unwrap().is_none(), "{text}");
     }
+}
+
+#[test]
+fn numbers_of_other_events_are_no_cpu_time() {
+    for (types, event) in [
+        (&[("cpu", "count")][..], "the pprof type cpu"),
+        (&[("goroutine", "count")], "the pprof type goroutine"),
+        (&[("allocations", "count")], "the pprof type allocations"),
+    ] {
+        let read = imported(&made(types, &[5], &["a.B.c"], "")).unwrap();
+        let read = read.unwrap();
+        let measured = dwell_profile::Measured::Event(event.to_owned());
+        assert_eq!(read.info().measured, measured);
+        assert_eq!((read.unit(), read.total().samples), (Unit::Samples, 5));
+    }
+}
+
+#[test]
+fn pprof_of_async_profiler_has_threads_and_java_names() {
+    let mut file = made(&[("cpu", "count")], &[5], &["java/lang/A.b"], "");
+    let mut decoded = crate::pprof::message::Profile::decode(&file[..]).unwrap();
+    let name = decoded.string_table.iter().position(|it| it == "pool-1");
+    decoded.string_table[name.unwrap()] = "[C2 Compiler tid=42]".to_owned();
+    file = decoded.encode_to_vec();
+    let read = imported(&file).unwrap().unwrap();
+    assert_eq!(stack(&read, read.samples()[0].node), ["java.lang.A.b:7"]);
+    let thread = &read.threads()[0];
+    assert_eq!((thread.os_tid, read.thread_name(0)), (42, "C2 Compiler"));
+}
+
+#[test]
+fn sums_of_damaged_files_do_not_overflow() {
+    let types = [
+        ("samples", "count"),
+        ("cpu", "seconds"),
+        ("wall", "seconds"),
+    ];
+    let one = made(&types, &[i64::MAX; 3], &["a.B.c"], "");
+    let mut file = crate::pprof::message::Profile::decode(&one[..]).unwrap();
+    file.sample = vec![file.sample[0].clone(); 9];
+    let read = imported(&file.encode_to_vec()).unwrap().unwrap();
+    assert_eq!(read.total().sum, 1 << 62);
+    assert!(read.warnings()[1].contains("too large to add up"));
+    let text = format!("a;b {}\na;c {}\n", u64::MAX, u64::MAX);
+    let read = imported(text.as_bytes()).unwrap().unwrap();
+    assert_eq!(read.total().samples, 1 << 50);
+    assert!(read.warnings()[1].contains("too large to add up"));
+}
+
+#[test]
+fn number_of_many_samples_is_not_cut() {
+    let read = imported(b"a;b 5052029532\na;c 3\n").unwrap().unwrap();
+    let total = read.total();
+    assert_eq!((total.sum, total.samples), (5_052_029_535, 5_052_029_535));
+}
+
+#[test]
+fn deep_stack_keeps_its_innermost_frames() {
+    let text = (0..5000).map(|it| format!("f{it}")).collect::<Vec<_>>();
+    let read = imported(format!("{} 1", text.join(";")).as_bytes());
+    let names = {
+        let read = read.unwrap().unwrap();
+        stack(&read, read.samples()[0].node)
+    };
+    assert_eq!((names.len(), &*names[0]), (DEPTH_MAX + 1, "[truncated]"));
+    assert_eq!((&*names[1], &*names[DEPTH_MAX]), ("f904", "f4999"));
+}
+
+#[test]
+fn collapsed_stacks_of_python_have_files_lines_and_threads() {
+    let text = "thread (7): w\u{f6}rker;Thread.run (lib/threading.py:98);w (b.py:5) 3\n\
+                thread (8): w\u{f6}rker;<module> (b.py:7) 2\n";
+    let read = imported(text.as_bytes()).unwrap().unwrap();
+    let threads: Vec<_> = read.threads().iter().map(|it| it.os_tid).collect();
+    assert_eq!((threads, read.thread_name(1)), (vec![7, 8], "w\u{f6}rker"));
+    assert_eq!(
+        stack(&read, read.samples()[0].node),
+        ["Thread.run:98", "w:5"]
+    );
+    assert_eq!(stack(&read, read.samples()[1].node), ["<module>:7"]);
+}
+
+#[test]
+fn signatures_and_packages_are_those_of_the_language() {
+    let text = "java/lang/Integer.toString(I[B)Ljava/lang/String|_[i];\
+                net/http.(*conn).serve;Thread::run(unsigned int);a/B.c:12 1\n";
+    let read = imported(text.as_bytes()).unwrap().unwrap();
+    let names = stack(&read, read.samples()[0].node);
+    let expected = [
+        "java.lang.Integer.toString",
+        "net/http.(*conn).serve",
+        "Thread::run(unsigned int)",
+        "a.B.c:12",
+    ];
+    assert_eq!(names, expected);
+    let descriptors = read.methods().iter();
+    let mut descriptors = descriptors.map(|it| read.names().text(it.descriptor));
+    assert!(descriptors.any(|it| it == "(I[B)Ljava/lang/String;"));
+}
+
+#[test]
+fn collapsed_stacks_that_were_cut_off_are_read() {
+    let read = imported(b"a;b 3\na;c 4\na;ccc").unwrap().unwrap();
+    assert_eq!(read.total().samples, 7);
+    assert_eq!(read.warnings()[0], "the last line is cut off");
+}
+
+/// An OTLP file of a type, with one stack of `A.run` and these samples.
+fn made_otlp(types: &[(&str, &str)], samples: &[(&[i64], &[u64])]) -> Vec<u8> {
+    use opentelemetry_proto::tonic::profiles::v1development as m;
+    let mut texts = vec![String::new(), "A.run".to_owned()];
+    let mut text = |text: &str| {
+        texts.push(text.to_owned());
+        texts.len() as i32 - 1
+    };
+    let samples = samples.iter().map(|(values, times)| m::Sample {
+        stack_index: 1,
+        values: values.to_vec(),
+        timestamps_unix_nano: times.to_vec(),
+        ..m::Sample::default()
+    });
+    let samples: Vec<_> = samples.collect();
+    let profiles = types.iter().map(|(name, unit)| m::Profile {
+        sample_type: Some(m::ValueType {
+            type_strindex: text(name),
+            unit_strindex: text(unit),
+        }),
+        samples: samples.clone(),
+        time_unix_nano: 1_000,
+        duration_nano: 50,
+        ..m::Profile::default()
+    });
+    let scope = m::ScopeProfiles {
+        profiles: profiles.collect(),
+        ..m::ScopeProfiles::default()
+    };
+    let line = m::Line {
+        function_index: 1,
+        line: 7,
+        ..m::Line::default()
+    };
+    let location = m::Location {
+        lines: vec![line],
+        ..m::Location::default()
+    };
+    let function = m::Function {
+        name_strindex: 1,
+        ..m::Function::default()
+    };
+    let stack = m::Stack {
+        location_indices: vec![1],
+    };
+    let dictionary = m::ProfilesDictionary {
+        location_table: vec![m::Location::default(), location],
+        function_table: vec![m::Function::default(), function],
+        stack_table: vec![m::Stack::default(), stack],
+        string_table: texts,
+        ..m::ProfilesDictionary::default()
+    };
+    let data = m::ProfilesData {
+        resource_profiles: vec![m::ResourceProfiles {
+            scope_profiles: vec![scope],
+            ..m::ResourceProfiles::default()
+        }],
+        dictionary: Some(dictionary),
+    };
+    data.encode_to_vec()
+}
+
+#[test]
+fn damaged_messages_are_refused() {
+    let files = [
+        made(&[("cpu", "count")], &[5], &["a.B.c"], ""),
+        made_otlp(&[("cpu", "count")], &[(&[4], &[])]),
+    ];
+    for file in files {
+        let cut = &file[..file.len() - 3];
+        assert_eq!(imported(cut).unwrap_err(), Refused::Damaged);
+    }
+    assert!(imported(b"\nno number\n").unwrap().is_none());
+}
+
+#[test]
+fn location_with_many_functions_is_bounded() {
+    let one = made(&[("cpu", "count")], &[5], &["a.B.c"], "");
+    let mut file = crate::pprof::message::Profile::decode(&one[..]).unwrap();
+    let line = file.location[0].line[0];
+    file.location[0].line = vec![line; 10_000];
+    file.sample[0].location_id = vec![1; 100_000];
+    let read = imported(&file.encode_to_vec()).unwrap().unwrap();
+    let names = stack(&read, read.samples()[0].node);
+    assert_eq!((names.len(), &*names[0]), (DEPTH_MAX + 1, "[truncated]"));
+}
+
+#[test]
+fn otlp_without_values_counts_its_times() {
+    let samples: [(&[i64], &[u64]); 2] = [(&[], &[1_010, 1_020]), (&[4], &[])];
+    let read = imported(&made_otlp(&[("ctimer", "count")], &samples));
+    let read = read.unwrap().unwrap();
+    let times: Vec<_> = read
+        .samples()
+        .iter()
+        .map(|it| (it.time_ns, it.weight))
+        .collect();
+    assert_eq!(times, [(1_010, 1), (1_020, 1), (1_000, 4)]);
+    assert_eq!(stack(&read, read.samples()[0].node), ["A.run:7"]);
+    assert_eq!((read.info().start_ns, read.info().duration_ns), (1_000, 50));
+    assert!(!read.info().measured.is_of_processors());
+}
+
+#[test]
+fn otlp_of_memory_only_is_refused_with_its_types() {
+    let error = imported(&made_otlp(&[("alloc", "bytes")], &[])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "has no CPU time, wall time or samples (OTLP), only alloc"
+    );
+}
+
+#[test]
+fn wall_time_of_otlp_includes_running() {
+    let types = [("wall", "nanoseconds"), ("cpu", "nanoseconds")];
+    let read = imported(&made_otlp(&types, &[(&[30], &[1_010])]))
+        .unwrap()
+        .unwrap();
+    assert_eq!((read.total().sum, read.looks().len()), (30, 0));
 }

@@ -218,6 +218,7 @@ impl<'p, W: Write> File<'p, W> {
             id: self.last_function,
             name: self.text(if name.is_empty() { UNNAMED } else { name }),
             system_name: self.text(system_name),
+            ..Function::default()
         };
         self.part.function.push(function);
         function.id
