@@ -282,8 +282,9 @@ WAITS_AND_STOPS = [
         r"threads that ran"),
     Fault(
         "unmounted-twice", "a look at an unmounted virtual thread is told twice",
-        [after(f"{RECORDER}/wall/unmounted.rs", "    notes.add(Note::Run(run), weight_ns);",
-               "    if FAULT { notes.add(Note::Run(run), weight_ns); }")],
+        [Edit(f"{RECORDER}/wall/unmounted.rs", "    notes.add(Note::Run(run), weight_ns);",
+              "    if FAULT { notes.add(Note::Run(run.clone()), weight_ns); }\n"
+              "    notes.add(Note::Run(run), weight_ns);")],
         e2e("virtual_threads",
             "measured_unmounted_virtual_threads_have_time_and_cause", "25"),
         r"(park|sleep|lock|socket|monitor|object-wait): \{"),
@@ -372,7 +373,14 @@ FILE_AND_REPORT = [
               "            if self.change_signal(&guard, signal).is_err() {",
               "            if !FAULT && self.change_signal(&guard, signal).is_err() {")],
         Test("signal", "replaced_perf", "events_use_another_signal_if_theirs_is_taken"),
-        r"five seconds of CPU time|replaced_perf\.rs:\d+"),
+        r"five seconds of CPU time|replaced/mod\.rs:\d+"),
+    Fault(
+        "deferred-forever", "a thread whose source of signals is deferred gets none as it lives on",
+        [Edit(f"{SIGNAL}/engine/deferred.rs",
+              "        if deferred == FRESH && !is_beyond {",
+              "        if (deferred == FRESH || FAULT) && !is_beyond {")],
+        Test("signal", "deferred", "source_is_deferred_until_thread_outlives_others"),
+        r"deferred\.rs:\d+"),
     Fault(
         "exec-kills", "the signal of perf events ends a program that was begun by execve",
         [Edit(f"{SIGNAL}/config.rs",

@@ -1,4 +1,4 @@
-// Takes the pictures of docs/report*.md from pages of the demo. Opens files only; asks no network.
+// Takes the pictures of the documents from pages of the demo. Opens files only; asks no network.
 //
 // usage: node pictures.mjs PAGE.html COMPARED.html FOLDER [light|dark] [WIDTH]
 import { join } from 'node:path';
@@ -22,6 +22,10 @@ const PICTURES = [
   ['around', page, `view=flame&around=${HANDLER}`, 1300, 800],
   ['versus', page, 'view=flame&time=wall&endpoint=GET%20%2Frender&versus=slow', 1000, 600, point],
   ['diff', compared, 'view=flame&time=wall', 1000, 600, point],
+  ['waits', page, 'view=flame&time=off&pool=http-worker-%23', 1000, 600, point],
+  ['safepoints', page, 'view=safepoints', 1300, 800],
+  ['allocated', page, 'view=flame&time=alloc', 1000, 600, point],
+  ['alive', page, 'view=flame&time=live', 1000, 600, point],
 ];
 
 const browser = await launch();

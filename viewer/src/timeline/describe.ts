@@ -14,7 +14,7 @@ import { toldRuntime } from './runtime';
 
 /** What is known of a step, or of a wait for a monitor. */
 export interface Step {
-  what: 'look' | 'sample' | 'wait';
+  what: 'wall sample' | 'CPU sample' | 'wait';
   cause: string;
   node: number;
   time: number;
@@ -48,7 +48,7 @@ export function stepOf(profile: Profile, chosen: Chosen): Step {
   const of = isLook ? wall!.looks : samples;
   const detail = isLook ? wall!.detail[i]! : 0;
   return {
-    what: isLook ? 'look' : 'sample',
+    what: isLook ? 'wall sample' : 'CPU sample',
     cause: causesOf(profile)[of.wait[i]!] ?? 'running',
     node: of.node[i]!,
     time: of.time[i]!,

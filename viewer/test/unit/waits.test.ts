@@ -98,7 +98,7 @@ describe('waits for monitors', () => {
 
   it('are of the same lock as a look by its class, looks by the single lock', () => {
     const wait = stepOf(profile, { thread: 0, ref: 0, wait: 1, at: 150 });
-    const look = { ...wait, what: 'look' as const, detail: `${wait.detail}@7f` };
+    const look = { ...wait, what: 'wall sample' as const, detail: `${wait.detail}@7f` };
     expect(isSameWait(wait, look)).toBe(true);
     expect(isSameWait(look, { ...look, detail: `${wait.detail}@80` })).toBe(false);
     expect(isSameWait(look, { ...look })).toBe(true);
