@@ -127,11 +127,12 @@ def one(jdk, name: str, population: str, seconds: int, option) -> dict:
 
 
 def print_rows(rows: list) -> None:
-    """The table; CPU time is that in addition to the runs without a profiler."""
+    """The table: one line for each population, with the values of each JDK. CPU time is that in
+    addition to the runs without a profiler."""
     groups: dict = {}
     for row in rows:
         groups.setdefault((row["population"], row["jdk"], row["name"]), []).append(row)
-    lines = []
+    lines: dict = {}
     for (population, jdk, name), some in sorted(groups.items(), key=order):
         if name == "none":
             continue
@@ -139,19 +140,31 @@ def print_rows(rows: list) -> None:
         base = stats.median(row["cpu"] for row in alone)
         found = [row | {"added": 100 * (row["cpu"] - base), "gaps": 100 * row["holes"],
                         "kb": row["bytes"] / 1000} for row in some]
-        own = name != "async-wall"
+        line = lines.setdefault(population, {})
+        if name == "async-wall":
+            values = [spread(found, "distance", ".1f"), spread(found, "added", ".1f")]
+            line.setdefault("async", []).append(values)
+            continue
         low, high = (pick(row["accounted"][at] for row in some) for at, pick in ((0, min), (1, max)))
-        lines.append([
-            population, jdk, name, len(some), spread(found, "distance", ".1f"),
-            spread(found, "noise", ".1f"), spread(found, "worst", ".1f"),
-            f"{low:.3f} to {high:.3f}" if own else "-",
-            spread(found, "gaps", ".1f") if own else "-", spread(found, "found", ".0f"),
-            f"{100 * base:.1f}", spread(found, "added", ".1f"),
-            spread(found, "kb", ".0f") if own else "-"])
+        line.setdefault(name, []).append([
+            jdk, len(some), spread(found, "distance", ".1f"), spread(found, "noise", ".1f"),
+            spread(found, "worst", ".1f"), f"{low:.3f} to {high:.3f}", spread(found, "gaps", ".1f"),
+            spread(found, "found", ".0f"), f"{100 * base:.1f}", spread(found, "added", ".1f"),
+            spread(found, "kb", ".0f")])
+    joined = [[population, *together(line.get(name, []), 11), *together(line.get("async", []), 2)]
+              for population, line in lines.items() for name in sorted(line) if name != "async"]
     print(table.markdown(
-        ["others", "JDK", "profiler", "n", "distance", "noise", "worst beyond noise",
-         "time accounted", "% in holes over 100 ms", "others seen", "CPU without, %",
-         "CPU added, %", "KB a minute"], lines))
+        ["others", "JDK", "n", "distance", "noise", "worst beyond noise", "time accounted",
+         "% in holes over 100 ms", "others seen", "CPU without, %", "CPU added, %", "KB a minute",
+         "async-profiler: distance", "async-profiler: CPU added, %"], joined))
+
+
+def together(values: list, width: int) -> list:
+    """The columns of some lines; values of several JDKs with a semicolon between them."""
+    if not values:
+        return ["-"] * width
+    return [str(column[0]) if len(set(map(str, column))) == 1 else "; ".join(map(str, column))
+            for column in zip(*values, strict=True)]
 
 
 def order(item) -> tuple:
