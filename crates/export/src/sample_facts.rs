@@ -79,10 +79,45 @@ pub fn library<'p>(profile: &'p Profile, frame: &Frame) -> &'p str {
     }
 }
 
-/// Whether a frame is a Java method, including native methods.
+/// Whether a frame is a Java method, including native methods. These have a descriptor, but so have
+/// functions of libraries in recordings, for readers that expect one: their class is a file's name.
 pub fn is_java(profile: &Profile, frame: &Frame) -> bool {
-    let method = profile.methods().get(frame.method as usize);
-    let has_descriptor =
-        method.is_some_and(|it| profile.names().text(it.descriptor).starts_with('('));
-    frame.kind.is_java() || has_descriptor && frame.kind != FrameKind::Kernel
+    if frame.kind != FrameKind::Native {
+        return frame.kind.is_java();
+    }
+    profile
+        .methods()
+        .get(frame.method as usize)
+        .is_some_and(|method| {
+            let class = profile.names().text(method.class);
+            let is_library = class.contains(".so") || class.starts_with('[');
+            profile.names().text(method.descriptor).starts_with('(') && !is_library
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dwell_profile::Builder;
+
+    #[test]
+    fn functions_of_libraries_are_not_java_despite_descriptors() {
+        let mut builder = Builder::default();
+        let mut frame = |class, kind| {
+            let method = builder.method(class, "f", "()V");
+            builder.frame(method, 0, kind)
+        };
+        let frames = [
+            frame("a.B", FrameKind::C2),
+            frame("java.lang.Thread", FrameKind::Native),
+            frame("libc.so.6", FrameKind::Native),
+            frame("[vdso]", FrameKind::Native),
+            frame("libjvm.so", FrameKind::Vm),
+            frame("[stub]", FrameKind::Stub),
+            frame("[kernel]", FrameKind::Kernel),
+        ];
+        let profile = builder.finish();
+        let found = frames.map(|id| is_java(&profile, &profile.frames()[id as usize]));
+        assert_eq!(found, [true, true, false, false, false, false, false]);
+    }
 }

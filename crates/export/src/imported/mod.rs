@@ -229,6 +229,9 @@ fn kind_of(name: &str, library: &str, source: &str) -> FrameKind {
     if is_native(library) || is_native(name) || name.contains(".so.") {
         return FrameKind::Native;
     }
+    if name.starts_with("[stub]") {
+        return FrameKind::Stub;
+    }
     // `libjvm.so.JavaThread::run` and C++ without a library; Java and Go have a dot. Functions of
     // scripts have a source file instead.
     let ending = source.rsplit_once('.').map_or("", |(_, ending)| ending);

@@ -505,3 +505,9 @@ fn wall_time_of_otlp_includes_running() {
         .unwrap();
     assert_eq!((read.total().sum, read.looks().len()), (30, 0));
 }
+
+#[test]
+fn stubs_of_the_jvm_are_no_methods() {
+    assert_eq!(kind_of("[stub].libmLog", "", ""), FrameKind::Stub);
+    assert_eq!(kind_of("a.B.c", "", ""), FrameKind::C2);
+}
