@@ -276,8 +276,8 @@ pub fn connect(jvmti: Jvmti, env: Env) {
     unsafe { jvmti.deallocate(list.cast()) };
 }
 
-/// Connects a class that was just prepared, if it is a copy of the API. Its initialiser does the
-/// rest.
+/// Registers the functions of a class that was just prepared, if it is a copy of the API. Its
+/// initialiser then connects it.
 pub fn connect_one(jvmti: Jvmti, env: Env, class: Object) {
     if is_the_api(jvmti, class) {
         // SAFETY: a live class; names, descriptors and functions fit `Native.java`.
