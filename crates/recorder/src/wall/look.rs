@@ -330,7 +330,7 @@ pub fn look<R: Runtime, L: Looks<R>>(
 
 /// Whether a thread is on a processor: then its clock advances between two reads, about 0.3 us
 /// apart.
-fn runs(tid: i32) -> bool {
+pub fn runs(tid: i32) -> bool {
     let first = cpu_ns_of(tid);
     first.is_ok() && cpu_ns_of(tid) != first
 }

@@ -1,6 +1,6 @@
 //! The census: whether a thread has run since its last read, and if so its fingerprint.
 
-use super::look::{ASK_NS, Mark, works_for};
+use super::look::{self, ASK_NS, Mark, works_for};
 use super::{Known, Sampler, Work, aim};
 use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
@@ -60,6 +60,24 @@ impl Seen {
             ..Seen::default()
         }
     }
+
+    /// Takes the mark of this read. Returns whether the thread may have run since the last one, and
+    /// whether the marks are equal. `is_off`: whether the thread is off its processor now.
+    ///
+    /// Equal turns mean that the thread was off a processor all the time, or on one from before the
+    /// first to some moment after which it waits. So they prove nothing before it was once seen off
+    /// its processor. An equal clock is proof by itself.
+    fn compare(&mut self, mark: Option<Mark>, is_off: impl FnOnce() -> bool) -> (bool, bool) {
+        let is_equal = mark.is_some() && mark == self.mark;
+        let has_run = !(is_equal && self.is_settled);
+        self.is_settled = match mark {
+            Some(Mark::Clock(_)) => true,
+            Some(Mark::Turns(_)) => is_equal && (self.is_settled || is_off()),
+            None => false,
+        };
+        self.mark = mark;
+        (has_run, is_equal)
+    }
 }
 
 impl<R: Runtime> Sampler<'_, R> {
@@ -116,9 +134,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let by_clock = seen.may_run || !R::Looks::HAS_FINGERPRINTS;
         // Read before the fingerprint: if the thread runs in between, the next read detects it.
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
-        let is_equal = mark.is_some() && mark == seen.mark;
-        let has_run = !(is_equal && seen.is_settled);
-        seen.mark = mark;
+        let is_off = || !look::runs(record.tid());
+        let (has_run, is_equal) = seen.compare(mark, is_off);
         if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
             // The thread was woken and waits for a processor.
             let work = (0, || None);
@@ -136,9 +153,6 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             self.clock.unlabel(id);
         }
-        // Two equal marks mean that the thread was off a processor in between, or on one all the
-        // time. On a processor its turns stay equal, but its clock advances.
-        seen.is_settled = is_equal || matches!(mark, Some(Mark::Clock(_)));
         if !is_equal {
             self.account(id, record, shelf);
         }
@@ -306,6 +320,35 @@ fn work_of(context: Option<Context>) -> Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dwell_signal::Turns;
+
+    /// Reads of a thread, each with its turns or clock and whether it was off a processor. Returns
+    /// which of them it may have run before.
+    fn compared<const N: usize>(reads: [(Option<Mark>, bool); N]) -> [bool; N] {
+        let mut seen = Seen::default();
+        reads.map(|(mark, is_off)| seen.compare(mark, || is_off).0)
+    }
+
+    #[test]
+    fn wait_after_a_long_run_in_one_turn_is_seen() {
+        let at = |turns, is_off| (Some(Mark::Turns(Turns::on(4096, turns))), is_off);
+        // It runs for four reads in one turn, then waits for three, and gets another turn.
+        let runs = at(1, false);
+        let waits = at(1, true);
+        let reads = [runs, runs, runs, runs, waits, waits, waits, at(2, true)];
+        let ran = [true, true, true, true, true, false, false, true];
+        assert_eq!(compared(reads), ran);
+        // It waits when it is read first: another equal read is needed.
+        let reads = [waits, waits, waits, at(2, true), at(2, true), at(2, true)];
+        assert_eq!(compared(reads), [true, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn equal_clock_is_proof_by_itself() {
+        let at = |ns| (Some(Mark::Clock(ns)), false);
+        let reads = [at(5), at(5), at(7), at(7), (None, true), (None, true)];
+        assert_eq!(compared(reads), [true, false, true, false, true, true]);
+    }
 
     #[test]
     fn work_key_differs_by_span_and_endpoint() {

@@ -26,6 +26,12 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// The turns that this page shows.
+    #[must_use]
+    pub fn on(page: usize, lock: u32) -> Turns {
+        Turns { page, lock }
+    }
+
     /// In one word: the page number, whose upper bits do not matter, and the turns.
     pub(crate) fn word(&self) -> u64 {
         (self.page as u64) << 20 | u64::from(self.lock)
@@ -60,7 +66,7 @@ impl Engine {
         // another number than before, or a fault.
         let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
         let lock = self.live.u32(lock).ok()?;
-        Some(Turns { page, lock })
+        Some(Turns::on(page, lock))
     }
 
     /// Prefetches the page that [`Engine::turns`] will read soon.
