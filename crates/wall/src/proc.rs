@@ -160,6 +160,17 @@ impl Schedule {
         };
         (waited_ns, woken_ns)
     }
+
+    /// How long the thread was neither on a processor nor ready for one since `before`, `passed_ns`
+    /// ago.
+    #[must_use]
+    pub fn off_since(&self, before: &Schedule, passed_ns: u64) -> u64 {
+        let on_cpu_ns = self.on_cpu_ns.saturating_sub(before.on_cpu_ns);
+        let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
+        passed_ns
+            .saturating_sub(on_cpu_ns)
+            .saturating_sub(waited_ns)
+    }
 }
 
 /// Parses `schedstat`; `None` if it does not have the kernel's format.
@@ -178,6 +189,22 @@ pub fn schedule(text: &[u8]) -> Option<Schedule> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn off_time_is_the_remainder_of_the_time() {
+        let before = Schedule {
+            on_cpu_ns: 10,
+            waited_ns: 20,
+            turns: 1,
+        };
+        let now = Schedule {
+            on_cpu_ns: 40,
+            waited_ns: 25,
+            turns: 2,
+        };
+        assert_eq!(now.off_since(&before, 100), 65);
+        assert_eq!(now.off_since(&before, 30), 0);
+    }
 
     #[test]
     fn a_state_follows_the_name() {

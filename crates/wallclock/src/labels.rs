@@ -268,16 +268,17 @@ impl<W> Places<W> {
         class.ran >= RAN_MAX
     }
 
-    /// Takes the debts that the last sample of a class pays.
+    /// Takes the debts that the last sample of a class pays, or that were no waits.
     pub fn take_debts(&mut self, class: u8) -> Vec<Run<W>> {
-        let Some(class) = self.get_mut(class) else {
-            return Vec::new();
-        };
-        let debts = std::mem::take(&mut class.debts);
-        match class.label {
-            Some(label) if label.shown == Shown::Wait => debts,
-            _ => Vec::new(),
-        }
+        let class = self.get_mut(class);
+        class.map_or(Vec::new(), |class| std::mem::take(&mut class.debts))
+    }
+
+    /// Whether the last sample of a class found the thread running.
+    #[must_use]
+    pub fn shows_run(&self, class: u8) -> bool {
+        self.label(class)
+            .is_some_and(|label| label.shown == Shown::Run)
     }
 
     /// Takes the debts of replaced classes.
@@ -354,7 +355,8 @@ mod tests {
             ..wait(0)
         };
         let _ = places.sampled(of(1), label, 1);
-        assert!(places.take_debts(class).is_empty());
+        assert!(places.shows_run(class));
+        assert_eq!(places.take_debts(class), [run(20)]);
         assert_eq!(places.end_run(class, run(20)), None);
     }
 

@@ -14,9 +14,11 @@
 //!    [`purse`] allows. Until then its time is a debt of that fingerprint. Known fingerprints are
 //!    sampled at random, most often if their samples disagree.
 //! 4. **Account.** Reads of one place and one request that follow each other become one [`Run`].
-//!    The time accounted for a thread is the time it lived.
+//!    The time accounted for a thread is the time it lived. The sum of its waits follows the
+//!    kernel's account ([`balance`]).
 #![forbid(unsafe_code)]
 
+pub mod balance;
 pub mod block_length;
 pub mod calendar;
 pub mod ended_run;

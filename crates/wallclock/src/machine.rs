@@ -1,5 +1,6 @@
 //! The state machine of all threads.
 
+use crate::balance::Balance;
 use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
 use crate::ended_run::{Run, held_ns};
@@ -27,6 +28,8 @@ pub struct Tick {
     pub at_ns: u64,
     /// Length of one interval, in ns.
     pub interval_ns: u64,
+    /// End of the interval, in ns.
+    pub until_ns: u64,
 }
 
 /// A run that can be reported.
@@ -112,6 +115,18 @@ impl Hot {
         self.has_claim = label.is_some_and(|label| label.has_claim);
     }
 
+    /// Whether the open run is a wait, as far as known.
+    fn waits(&self) -> bool {
+        self.class != RUNS && !self.shows_run
+    }
+
+    /// The part of the open run that may be wrong, in ns: its reads after the thread had run.
+    fn loose_ns(&self) -> u64 {
+        let each_ns = self.weight_ns as f64 / f64::from(self.count.max(1));
+        let loose_ns = f64::from(self.square) / each_ns.max(1.0);
+        (loose_ns as u64).min(self.weight_ns)
+    }
+
     /// Adds a read to the open run. `is_known`: the thread was there all of that time, so the read
     /// adds no variance.
     fn add(&mut self, weight_ns: u64, is_known: bool, at_ns: u64) {
@@ -134,8 +149,7 @@ struct Cold<W> {
     places: Places<W>,
     /// The context that the thread works for.
     work: Option<W>,
-    /// Time counted as a wait that was a wait for a processor, in ns.
-    debit_ns: u64,
+    balance: Balance,
 }
 
 impl<W> Default for Cold<W> {
@@ -143,7 +157,7 @@ impl<W> Default for Cold<W> {
         Cold {
             places: Places::default(),
             work: None,
-            debit_ns: 0,
+            balance: Balance::default(),
         }
     }
 }
@@ -597,7 +611,13 @@ impl<W: Clone> WallClock<W> {
     pub fn settle(&mut self, id: u32, class: Option<u8>) {
         let debts = class.and_then(|class| {
             let cold = self.cold.get_mut(id as usize)?;
-            Some((class, cold.places.take_debts(class)))
+            let debts = cold.places.take_debts(class);
+            if cold.places.shows_run(class) {
+                let weight_ns = debts.iter().map(|debt| debt.weight_ns).sum();
+                cold.balance.take_back(weight_ns);
+                return None;
+            }
+            Some((class, debts))
         });
         if let Some((class, debts)) = debts {
             let ended = debts.into_iter().map(|run| Ended { id, class, run });
@@ -608,11 +628,23 @@ impl<W: Clone> WallClock<W> {
         }
     }
 
-    /// Records time counted as a wait that was a wait for a processor. It is reported separately.
-    pub fn debit(&mut self, id: u32, waited_ns: u64) {
-        if let Some(cold) = self.cold.get_mut(id as usize) {
-            cold.debit_ns = cold.debit_ns.saturating_add(waited_ns);
+    /// Takes the kernel's account of a thread: how long it was neither on a processor nor ready for
+    /// one since the last account. Called after the thread's read in this tick.
+    pub fn account(&mut self, id: u32, off_ns: u64) {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return;
+        };
+        let (mut open_ns, mut loose_ns) = (0, 0);
+        if hot.count > 0 && hot.waits() {
+            // The last read also stands for the time from this moment to the end of its block.
+            let ticks = i64::from(hot.accounted) - i64::from(self.tick.number);
+            let ahead_ns = self.tick.until_ns as i64 - self.tick.at_ns as i64
+                + ticks * self.tick.interval_ns as i64;
+            open_ns = hot.weight_ns as i64 - ahead_ns;
+            loose_ns = hot.loose_ns();
         }
+        cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
     /// A thread to sample that stays in a place without a sample, if the budget allows one.
@@ -683,20 +715,23 @@ impl<W: Clone> WallClock<W> {
         let Some(work) = cold.work.clone().filter(|_| hot.count > 0) else {
             return;
         };
+        let loose_ns = hot.loose_ns();
         let mut run = Run {
             work,
-            // Reads are at random moments of their ticks. No event may be longer than its weight.
-            since_ns: hot.since_ns.max(hot.until_ns.saturating_sub(hot.weight_ns)),
+            since_ns: hot.since_ns,
             until_ns: hot.until_ns,
             count: std::mem::take(&mut hot.count),
             weight_ns: std::mem::take(&mut hot.weight_ns),
             square: f64::from(std::mem::take(&mut hot.square)),
         };
-        if hot.is_labelled {
-            let debit_ns = cold.debit_ns.min(run.weight_ns);
-            run.weight_ns -= debit_ns;
-            cold.debit_ns -= debit_ns;
+        if hot.waits() {
+            run.weight_ns = cold.balance.report(run.weight_ns, loose_ns);
         }
+        if run.weight_ns == 0 {
+            return;
+        }
+        // Reads are at random moments of their ticks. No event may be longer than its weight.
+        run.since_ns = run.since_ns.max(run.until_ns.saturating_sub(run.weight_ns));
         let class = hot.class;
         let ended = cold.places.end_run(class, run);
         self.ended.extend(ended.map(|run| Ended { id, class, run }));

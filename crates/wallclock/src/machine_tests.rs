@@ -9,6 +9,7 @@ fn tick(clock: &mut WallClock<u8>, number: u32) {
         number,
         at_ns: u64::from(number) * TICK_NS,
         interval_ns: TICK_NS,
+        until_ns: u64::from(number) * TICK_NS,
     };
     clock.begin_tick(tick, TICK_NS);
 }
@@ -98,16 +99,41 @@ fn ready_thread_is_not_counted_as_wait() {
     let mut clock = begun();
     assert!(!clock.read(0, Fingerprint::running(), (0, || 0), true, |_| true));
     assert!(clock.runs(0));
-    clock.debit(0, 5);
+    clock.account(0, 5);
     assert_eq!(weight(&mut clock), (0, 0));
 }
 
+/// A thread that waits half of the time, and was seen waiting in each of ten ticks.
 #[test]
-fn wait_for_a_processor_is_subtracted_from_wait() {
+fn waits_follow_the_account_of_the_kernel() {
     let mut clock = begun();
     let fingerprint = Fingerprint::of([1], false);
     assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
-    clock.debit(0, 5);
     sampled(&mut clock, fingerprint, label(Shown::Wait, false));
-    assert_eq!(weight(&mut clock), (TICK_NS - 5, 0));
+    clock.account(0, 0);
+    for number in 2..=10 {
+        tick(&mut clock, number);
+        assert_eq!(clock.due(), [0]);
+        let _ = clock.read(0, fingerprint, (0, || 0), true, |_| true);
+        clock.settle(0, None);
+        clock.account(0, TICK_NS / 2);
+    }
+    assert_eq!(weight(&mut clock), (TICK_NS + 9 * TICK_NS / 2, 0));
+}
+
+#[test]
+fn exact_wait_is_not_changed_by_the_account() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+    clock.account(0, 0);
+    for number in 2..=10 {
+        tick(&mut clock, number);
+        assert_eq!(clock.due(), [0]);
+        clock.stays(0);
+        clock.account(0, 0);
+    }
+    // Only the first read may be wrong.
+    assert_eq!(weight(&mut clock), (9 * TICK_NS, 0));
 }

@@ -225,13 +225,6 @@ impl Kernel {
         }
     }
 
-    /// Whether reads check for threads that are ready. If not, that time comes from the kernel's
-    /// account.
-    #[must_use]
-    pub fn asks(&self) -> bool {
-        self.asks
-    }
-
     /// Whether a thread that the runtime considers waiting is ready to run. Checked only if
     /// processors are scarce.
     pub fn is_ready(&self, tid: i32) -> bool {

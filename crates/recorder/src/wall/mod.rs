@@ -296,6 +296,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             number: self.number,
             at_ns: now_ns,
             interval_ns,
+            until_ns: self.grid.until_ns(),
         };
         self.counts = Counts::default();
         self.clock.begin_tick(tick, look.span_ns);

@@ -80,6 +80,15 @@ impl Seen {
     }
 }
 
+/// What to do after a read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    /// The thread must be sampled now.
+    wants_sample: bool,
+    /// It has run, or may have, since the read before.
+    is_changed: bool,
+}
+
 impl<R: Runtime> Sampler<'_, R> {
     /// Reads these threads and samples those that need it. Returns the cost of sampling in ns.
     pub(super) fn census(&mut self, ids: &[u32], shelf: &Shelf) -> u64 {
@@ -87,8 +96,12 @@ impl<R: Runtime> Sampler<'_, R> {
         let mut sampled_ns = 0;
         for (at, id) in ids.iter().enumerate() {
             self.fetch_ahead(ids, at);
-            if self.read(*id, shelf) {
+            let read = self.read(*id);
+            if read.wants_sample {
                 sampled_ns += self.sample(*id, shelf);
+            }
+            if read.is_changed {
+                self.account(*id, shelf);
             }
         }
         self.counts.by_page += self.kernel.take_answered();
@@ -119,13 +132,13 @@ impl<R: Runtime> Sampler<'_, R> {
         self.kernel.allow_pages(pages);
     }
 
-    /// Reads a thread. Returns whether it must be sampled now.
-    fn read(&mut self, id: u32, shelf: &Shelf) -> bool {
+    /// Reads a thread.
+    fn read(&mut self, id: u32) -> Read {
         let Some(seen) = self.seen.get_mut(id as usize) else {
-            return false;
+            return Read::default();
         };
         let Some(record) = seen.record else {
-            return false;
+            return Read::default();
         };
         self.counts.reads += 1;
         let may_map = self.number.saturating_sub(seen.since) >= PAGE_TICKS;
@@ -141,7 +154,7 @@ impl<R: Runtime> Sampler<'_, R> {
             let work = (0, || None);
             self.clock
                 .read(id, Fingerprint::running(), work, true, |_| true);
-            return false;
+            return Read::default();
         }
         if !has_run {
             let (looks, known) = (&self.looks, self.known.get(id as usize));
@@ -149,12 +162,9 @@ impl<R: Runtime> Sampler<'_, R> {
             if self.clock.can_stay(id, holds) {
                 self.counts.stayed += 1;
                 self.clock.stays(id);
-                return false;
+                return Read::default();
             }
             self.clock.unlabel(id);
-        }
-        if !is_equal {
-            self.account(id, record, shelf);
         }
         let (mut fingerprint, context) = self.fingerprint(record);
         let is_known = fingerprint.runs() || fingerprint.may_run();
@@ -165,15 +175,22 @@ impl<R: Runtime> Sampler<'_, R> {
             seen.may_run = fingerprint.may_run();
             seen.was_off |= !fingerprint.runs();
         }
+        let is_changed = !is_equal;
         if self.setup.options.only_context && context.is_none() {
-            return false;
+            return Read {
+                wants_sample: false,
+                is_changed,
+            };
         }
         let work = (key_of(context.as_ref()), || work_of(context));
         let (looks, known) = (&self.looks, self.known.get(id as usize));
         let holds = |class| holds(looks, record, known, class);
-        let is_wanted = self.clock.read(id, fingerprint, work, has_run, holds);
-        self.counts.by_fingerprint += usize::from(!is_wanted);
-        is_wanted
+        let wants_sample = self.clock.read(id, fingerprint, work, has_run, holds);
+        self.counts.by_fingerprint += usize::from(!wants_sample);
+        Read {
+            wants_sample,
+            is_changed,
+        }
     }
 
     /// Records that a sample found the thread off a processor, with this mark.
@@ -205,14 +222,18 @@ impl<R: Runtime> Sampler<'_, R> {
         (fingerprint, context)
     }
 
-    /// Reads how long a thread waited for a processor from the kernel's account, if that is due.
-    fn account(&mut self, id: u32, record: &ThreadRecord, shelf: &Shelf) {
+    /// Reads the kernel's account of a thread, if that is due: how long it ran, waited for a
+    /// processor, and waited otherwise.
+    fn account(&mut self, id: u32, shelf: &Shelf) {
         let moving_ns = self.schedule_ns();
         let (seen, known) = (
             self.seen.get_mut(id as usize),
             self.known.get_mut(id as usize),
         );
         let (Some(seen), Some(known)) = (seen, known) else {
+            return;
+        };
+        let Some(record) = seen.record else {
             return;
         };
         let now_ns = self.clock.now_ns();
@@ -236,10 +257,9 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
-        // A thread that was woken shows the place of its wait until it gets a processor. If reads
-        // check which lively threads are ready, that time was not counted as a wait.
-        if self.clock.is_calm(id) || !self.kernel.asks() {
-            self.clock.debit(id, woken_ns);
+        // Without a context, time is not read, so it cannot be compared.
+        if !self.setup.options.only_context {
+            self.clock.account(id, now.off_since(&then, passed_ns));
         }
         let thread = known.thread;
         shelf.lock().add_ready(thread, now_ns, waited_ns, woken_ns);
