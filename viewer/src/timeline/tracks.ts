@@ -230,10 +230,14 @@ class StopEnds {
     this.to = Float64Array.from(single, (i) => time[i]! + reaching[i]! + operating[i]!);
   }
 
-  /** The end of the first one that ends after a time and begins before another; else that time. */
+  /**
+   * How far the first one that ends after a time, and begins before another, reaches beyond it;
+   * at most for its own length. Without any, that time.
+   */
   endAfter(time: number, before: number): number {
     const at = lowerBound(this.to, time);
-    return at < this.to.length && this.from[at]! < before ? this.to[at]! : time;
+    const [from, to] = [this.from[at] ?? Infinity, this.to[at] ?? Infinity];
+    return from < before ? Math.min(to, time + to - from) : time;
   }
 }
 
