@@ -86,7 +86,7 @@ function Findings({ store }: { store: Store }) {
       {findings.length > FINDINGS_FIRST && (
         <p>
           <button type="button" aria-expanded={all.value} onClick={() => (all.value = !all.value)}>
-            {all.value ? 'Fewer findings' : `All ${findings.length} findings`}
+            {all.value ? 'Fewer findings' : `All ${count(findings.length)} findings`}
           </button>
         </p>
       )}
@@ -161,7 +161,7 @@ function Endpoints({ store }: { store: Store }) {
       </div>
       {rows.value.length > ENDPOINTS_MAX && (
         <button type="button" onClick={() => (store.view.value = 'requests')}>
-          All {rows.value.length} endpoints
+          All {count(rows.value.length)} endpoints
         </button>
       )}
       <SelfCheckNote header={profile.header} />
