@@ -423,6 +423,7 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
         ));
     }
     for (cause, samples) in reply.with_prefix("lost.") {
+        let samples = samples.parse().unwrap_or(0);
         lines.push(("lost", format!("{}: {cause}", plural(samples, "sample"))));
     }
     lines
