@@ -64,7 +64,7 @@ pub(crate) fn a_second(number: u64, duration_ns: u64) -> String {
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..10_240 => plural(bytes, "byte"),
-        10_240..10_485_760 => format!("{} KiB", count((bytes as f64 / 1024.0).round() as u64)),
+        10_240..10_485_760 => format!("{:.0} KiB", bytes as f64 / 1024.0),
         _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((count(0).as_str(), count(999).as_str()), ("0", "999"));
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(plural(1, "sample"), "1 sample");
-        assert_eq!(bytes(2_000_000), "1,953 KiB");
+        assert_eq!(bytes(2_000_000), "1953 KiB");
         assert_eq!(percent(0.1234), "12.3 %");
     }
 
