@@ -521,8 +521,12 @@ describe('everybody can read it', () => {
     { name: 'narrow-dark', width: 390, height: 800, scheme: 'dark', views: VIEWS },
   ] as const;
 
-  it.each([390, 768])('finds no table cut, and one row of tools, at %i px', async (width) => {
-    const { page, close } = await open(browser, 'small.html', { width, height: 844 });
+  it.each([
+    ['small', 390],
+    ['small', 768],
+    ['compare', 390],
+  ] as const)('finds no table cut, and one row of tools: %s page, %i px', async (name, width) => {
+    const { page, close } = await open(browser, `${name}.html`, { width, height: 844 });
     for (const view of VIEWS) {
       await page.evaluate((view) => {
         location.hash = `#view=${view}`;
