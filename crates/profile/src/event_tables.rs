@@ -210,8 +210,8 @@ impl Profile {
         match kind {
             TracedKind::Exception => match self.thrown {
                 Some(ThrownSum { all, .. }) if all > events => format!(
-                    "The JVM has counted {} exceptions since it started. {} have events, so numbers \
-                     by place are incomplete.",
+                    "The JVM has counted {} exceptions since it started. {} have events, so \
+                     numbers by place are incomplete.",
                     count(all),
                     count(events)
                 ),

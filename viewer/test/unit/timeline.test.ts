@@ -64,7 +64,7 @@ describe('steps', () => {
         { thread: 0, time: 400, cause: 'park', weight: 20 },
       ],
     });
-    // The first one begins after the last look at a safepoint, the last stands for many.
+    // The first one begins after the last sample there, the last stands for many.
     const f64 = (...values: number[]) => Float64Array.from(values);
     const stops = {
       ...made.stops,
