@@ -9,6 +9,7 @@ use crate::writing::{self, Identity, Named, Output};
 use crate::{Usage, change, find, lease, recording, unanswered, units};
 use anyhow::{Context, Result};
 use dwell_attach::Target;
+use dwell_profile::{count, plural};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -115,7 +116,7 @@ fn fetch(args: &Fetch, command: &str, verb: &str) -> Result<()> {
     };
     let mut text = format!("{verb}: {file}");
     if let Some(samples) = reply.number("samples") {
-        let _ = write!(text, ", {samples} samples");
+        let _ = write!(text, ", {}", plural(samples, "sample"));
     }
     if let Some(trouble) = reply.trouble() {
         let _ = write!(text, "; {trouble}");
@@ -198,7 +199,10 @@ fn unsignalled(reply: &Reply) -> Option<String> {
         )
     });
     Some(format!(
-        "{samples} samples; now {rings} threads, maximum {most}{why}"
+        "{}; now {}, maximum {}{why}",
+        plural(samples, "sample"),
+        plural(rings, "thread"),
+        count(most)
     ))
 }
 
@@ -206,8 +210,9 @@ fn unsignalled(reply: &Reply) -> Option<String> {
 fn timers(reply: &Reply) -> Option<String> {
     let threads = reply.number("timers").filter(|threads| *threads > 0)?;
     Some(format!(
-        "{threads} threads, switched too often for perf events: they only report that \
-         they were in the kernel"
+        "{}, switched too often for perf events: they only report that \
+         they were in the kernel",
+        plural(threads, "thread")
     ))
 }
 
@@ -255,8 +260,8 @@ fn described(reply: &Reply) -> String {
         line("ends", text);
     }
     for key in ["samples", "failed", "lost", "bytes"] {
-        if let Some(value) = reply.get(key) {
-            line(key, value.to_owned());
+        if let Some(value) = reply.number(key) {
+            line(key, count(value));
         }
     }
     if let Some(walk) = reply.get("walk") {
@@ -289,9 +294,10 @@ fn wall(reply: &Reply) -> Option<String> {
     let interval = units::short(number("wall_interval_ns")?);
     let (looks, cpu_ns) = (number("wall_looks")?, number("wall_cpu_ns")?);
     let mut text = format!(
-        "every {interval}, {looks} samples of {} threads, {} failed",
-        number("wall_threads")?,
-        number("wall_failed")?
+        "every {interval}, {} of {}, {} failed",
+        plural(looks, "sample"),
+        plural(number("wall_threads")?, "thread"),
+        count(number("wall_failed")?)
     );
     if let Some(followed) = number("wall_followed").filter(|followed| *followed > 0) {
         let by_page = number("wall_by_page").unwrap_or(0);
@@ -299,11 +305,15 @@ fn wall(reply: &Reply) -> Option<String> {
             true => "the kernel's pages",
             false => "CPU clocks",
         };
-        text += &format!(", {followed} followed by {evidence}");
+        text += &format!(", {} followed by {evidence}", count(followed));
     }
     if let Some(looks) = number("wall_unmounted_looks").filter(|looks| *looks > 0) {
         let threads = number("wall_unmounted").unwrap_or(0);
-        text += &format!(", {looks} of about {threads} unmounted virtual threads");
+        text += &format!(
+            ", {} of about {} unmounted virtual threads",
+            count(looks),
+            count(threads)
+        );
     }
     if let Some(elapsed_ns) = number("wall_ns").filter(|ns| *ns > 0) {
         let share = 100.0 * cpu_ns as f64 / elapsed_ns as f64;
@@ -317,19 +327,23 @@ fn alloc(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let interval = number("alloc_interval")?;
     let mut text = format!(
-        "every {} KiB, {} samples of {} MiB",
-        interval >> 10,
-        number("alloc_samples")?,
-        number("alloc_bytes")? >> 20,
+        "every {} KiB, {} of {} MiB",
+        count(interval >> 10),
+        plural(number("alloc_samples")?, "sample"),
+        count(number("alloc_bytes")? >> 20),
     );
     if let Some(rate) = number("alloc_rate").filter(|rate| *rate > 0) {
-        text += &format!(", target about {rate}/s");
+        text += &format!(", target about {}/s", count(rate));
     } else if let Some(asked) = number("alloc_asked").filter(|asked| *asked < interval) {
         text += &format!(", raised from {} KiB (rate limit)", asked >> 10);
     }
     if let Some(lost) = number("alloc_lost").filter(|lost| *lost > 0) {
         let bytes = number("alloc_lost_bytes").unwrap_or(0);
-        text += &format!(", {lost} of {} MiB lost (buffers full)", bytes >> 20);
+        text += &format!(
+            ", {} of {} MiB lost (buffers full)",
+            count(lost),
+            count(bytes >> 20)
+        );
     }
     Some(text)
 }
@@ -338,15 +352,15 @@ fn alloc(reply: &Reply) -> Option<String> {
 fn live(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let mut text = format!(
-        "every {} KiB, {} objects followed",
-        number("live_interval")? >> 10,
-        number("live_objects")?
+        "every {} KiB, {} followed",
+        count(number("live_interval")? >> 10),
+        plural(number("live_objects")?, "object")
     );
     if let Some(one_of) = number("live_one_of").filter(|one_of| *one_of > 1) {
-        text += &format!(", one of {one_of}");
+        text += &format!(", one of {}", count(one_of));
     }
     if let Some(lost) = number("live_lost").filter(|lost| *lost > 0) {
-        text += &format!(", {lost} lost (buffers full)");
+        text += &format!(", {} lost (buffers full)", count(lost));
     }
     Some(text)
 }
@@ -356,10 +370,10 @@ fn lock(reply: &Reply) -> Option<String> {
     let number = |key| reply.number(key);
     let interval = number("lock_interval_ns")?;
     let mut text = format!(
-        "{} waits of {}, {} recorded (all from {} on) that stand for {}",
-        number("lock_waits")?,
+        "{} of {}, {} recorded (all from {} on) that stand for {}",
+        plural(number("lock_waits")?, "wait"),
         units::short(number("lock_blocked_ns")?),
-        number("lock_samples")?,
+        count(number("lock_samples")?),
         units::short(interval),
         units::short(number("lock_sampled_ns")?),
     );
@@ -368,10 +382,13 @@ fn lock(reply: &Reply) -> Option<String> {
     }
     if let Some(lost) = number("lock_lost").filter(|lost| *lost > 0) {
         let ns = units::short(number("lock_lost_ns").unwrap_or(0));
-        text += &format!(", {lost} of {ns} lost (buffers full)");
+        text += &format!(", {} of {ns} lost (buffers full)", count(lost));
     }
     if let Some(untold) = number("lock_untold").filter(|untold| *untold > 0) {
-        text += &format!(", {untold} not timed (too many waiting virtual threads)");
+        text += &format!(
+            ", {} not timed (too many waiting virtual threads)",
+            count(untold)
+        );
     }
     Some(text)
 }
@@ -401,12 +418,13 @@ fn own_cost(reply: &Reply) -> Vec<(&'static str, String)> {
             "cost",
             format!(
                 "{cpu} of CPU, {} KiB of memory for unwind tables and the open chunk",
-                memory >> 10
+                count(memory >> 10)
             ),
         ));
     }
     for (cause, samples) in reply.with_prefix("lost.") {
-        lines.push(("lost", format!("{samples} samples: {cause}")));
+        let samples = samples.parse().unwrap_or(0);
+        lines.push(("lost", format!("{}: {cause}", plural(samples, "sample"))));
     }
     lines
 }
@@ -479,14 +497,14 @@ mod tests {
              file       /a.jfr\n\
              stacks     walked while paused\n\
              wall       every 20 ms, 800 samples of 40 threads, 1 failed, 600 followed by the \
-             kernel's pages, 70 of about 9000 unmounted virtual threads, 0.40 % of a CPU\n\
+             kernel's pages, 70 of about 9,000 unmounted virtual threads, 0.40 % of a CPU\n\
              alloc      every 512 KiB, 30 samples of 15 MiB, raised from 64 KiB (rate limit), \
              2 of 1 MiB lost (buffers full)\n\
              live       every 64 KiB, 812 objects followed, one of 4\n\
              lock       900 waits of 3.0 s, 40 recorded (all from 1.0 ms on) that stand for 2.9 s, \
              raised from 50 us (rate limit), 1 of 1.0 ms lost (buffers full)\n\
              handler    1.3 us median, 24 us p99, 1.0 ms longest, waited 5.0 ms for walks\n\
-             cost       80 ms of CPU, 2048 KiB of memory for unwind tables and the open chunk\n\
+             cost       80 ms of CPU, 2,048 KiB of memory for unwind tables and the open chunk\n\
              lost       7 samples: no_free_slot_weight_moved_on\n"
         );
     }

@@ -23,6 +23,12 @@ const JAR: Library<'static> = Library {
 /// A few seconds must show many endpoints.
 const WALL: Duration = Duration::from_millis(10);
 const WALL_BUDGET: f64 = 3.0;
+/// The load's clients are in the same process. Their waits for answers are not the service's, which
+/// has no such connections.
+const CLIENTS: [&str; 2] = [
+    "io.dwell.demo.load.LoadClient.*",
+    "sun.net.www.protocol.http.HttpURLConnection.*",
+];
 /// Callers of these rules of the service wait while they are compiled. Otherwise such waits only
 /// occur in JVMs that compile before they run.
 const COMPILED_BEFORE_USE: [&str; 2] = [
@@ -71,7 +77,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         wall_threads: None,
         wall_budget: WALL_BUDGET,
         filter: None,
-        idle: Vec::new(),
+        idle: CLIENTS.map(str::to_owned).to_vec(),
         late: units::LATE,
         alloc: None,
         alloc_rate: None,

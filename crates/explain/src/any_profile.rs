@@ -133,6 +133,21 @@ fn largest_ratio(text: &str) -> f64 {
     ratios.fold(0.0, f64::max)
 }
 
+/// Whether a text has a count without separators. Ports and names of methods are no counts.
+fn has_ungrouped_count(text: &str) -> bool {
+    let words = text.split_whitespace();
+    let mut words = words.map(|word| word.trim_matches(|c: char| c.is_ascii_punctuation()));
+    words.any(|word| word.len() > 3 && word.chars().all(|c| c.is_ascii_digit()))
+}
+
+#[test]
+fn ungrouped_counts_are_found_in_texts() {
+    assert!(has_ungrouped_count("its cost (4931 samples)"));
+    assert!(!has_ungrouped_count(
+        "4,931 of 999 waits for 127.0.0.1:40391"
+    ));
+}
+
 #[test]
 fn ratios_are_found_in_texts() {
     assert_eq!(
@@ -155,6 +170,7 @@ proptest! {
         let endpoint = of_endpoint.then(|| "GET *".to_owned());
         let explained = explain(&art.profile(), &Options { endpoint });
         for finding in &explained.findings {
+            crate::art::leads_to_its_place(finding);
             let share = &finding.share;
             prop_assert!((0.0..=1.0).contains(&share.value), "{finding:?}");
             let near = 1e-9;
@@ -166,6 +182,7 @@ proptest! {
             let shown = finding.evidence.iter().map(|it| &it.text);
             for text in texts.into_iter().chain(shown) {
                 prop_assert!(largest_ratio(text) <= RATIO_MAX, "{text}");
+                prop_assert!(!has_ungrouped_count(text), "{text}");
             }
         }
         // Each rule has said exactly one thing.

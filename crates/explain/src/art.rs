@@ -1,7 +1,7 @@
 //! Profiles for tests of rules: one line for one fact. The default length is ten seconds.
 
 use crate::evidence::Facts;
-use crate::finding::{Finding, Verdict};
+use crate::finding::{Finding, Measure, Verdict};
 use dwell_profile::told::GcPause;
 use dwell_profile::{
     Allocation, Builder, Context, ContextId, CpuLimit, CpuUse, FrameKind, Late, LiveObject,
@@ -582,7 +582,10 @@ impl Art {
     /// Findings of a rule.
     pub(crate) fn found(&mut self, check: Check) -> Vec<Finding> {
         match self.verdict(check) {
-            Verdict::Found(found) => found,
+            Verdict::Found(found) => {
+                found.iter().for_each(leads_to_its_place);
+                found
+            }
             Verdict::Lacks(why) => panic!("lacks: {why}"),
         }
     }
@@ -594,4 +597,16 @@ impl Art {
             Verdict::Lacks(why) => why,
         }
     }
+}
+
+/// Fails unless the link of a finding leads to the thing that it is about: the tests of all rules
+/// pass here.
+pub(crate) fn leads_to_its_place(finding: &Finding) {
+    let view = finding.evidence.first().map(|evidence| &evidence.view);
+    let view = view.unwrap_or_else(|| panic!("no evidence: {finding:?}"));
+    let is_place = view.focus.is_some()
+        || view.threads.is_some()
+        || !view.causes.is_empty()
+        || view.measure == Measure::Safepoints;
+    assert!(is_place, "leads nowhere: {finding:?}");
 }

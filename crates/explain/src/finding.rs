@@ -1,6 +1,7 @@
 //! Results of rules: plain data, no format.
 
 use crate::share::Share;
+use dwell_profile::Role;
 
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +77,10 @@ pub enum Focus {
     Lock(String),
     /// The class of objects.
     Class(String),
+    /// Threads of the runtime.
+    Role(Role),
+    /// A section of the overview: `recording`, `overtime`, `events-0`.
+    Part(String),
 }
 
 impl Focus {
@@ -86,6 +91,8 @@ impl Focus {
             Focus::Method(name) => ("method", name),
             Focus::Lock(name) => ("lock", name),
             Focus::Class(name) => ("class", name),
+            Focus::Role(role) => ("role", role.label()),
+            Focus::Part(name) => ("part", name),
         }
     }
 }

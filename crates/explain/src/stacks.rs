@@ -233,6 +233,11 @@ impl<'p> Stacks<'p> {
         Some(Focus::Method(self.profile.method_name(method)))
     }
 
+    /// The same of the place of a stack.
+    pub(crate) fn focus_of(&self, node: NodeId) -> Option<Focus> {
+        self.focus(self.place(node)?)
+    }
+
     /// Whether the place is one of the program, not of the JDK.
     pub(crate) fn is_of_program(&self, node: NodeId) -> bool {
         self.place(node).is_some_and(|method| self.is_app(method))
@@ -274,6 +279,12 @@ impl<'p> Stacks<'p> {
     /// Whether the top of the stack has one of these methods.
     pub(crate) fn top_has(&self, node: NodeId, set: &Set) -> bool {
         !set.is_empty() && self.top(node).any(|method| set.has(method))
+    }
+
+    /// The outermost method of the top that is in a set.
+    pub(crate) fn outermost_in_top(&self, node: NodeId, set: &Set) -> Option<MethodId> {
+        let found = || self.top(node).filter(|method| set.has(*method)).last();
+        (!set.is_empty()).then(found).flatten()
     }
 
     /// Value of the outermost method of the top that has one. If one of `callers` has called
@@ -574,6 +585,13 @@ mod tests {
         assert_eq!(stacks.line(node), 7);
         assert!(stacks.top_has(node, &set(&["java.util.Formatter.*"])));
         assert!(!stacks.top_has(node, &set(&["app.Main.*", "java.lang.Thread.*"])));
+        let in_top = |patterns: &[&str]| {
+            let found = stacks.outermost_in_top(node, &set(patterns));
+            found.map(|method| stacks.name(method))
+        };
+        let formats = in_top(&["java.util.Formatter.*", "java.lang.String.format"]);
+        assert_eq!(formats.as_deref(), Some("java.lang.String.format"));
+        assert_eq!(in_top(&["app.Main.*"]), None);
         assert!(stacks.nodes_with(&set(&["app.Main.*"])).has(node));
         assert!(!stacks.nodes_with(&set(&["app.None.*"])).has(node));
         assert!(stacks.program_calls(node, &set(&["java.lang.String.format"])));

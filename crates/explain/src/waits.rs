@@ -175,10 +175,7 @@ impl Wait {
                 causes: self.causes.keys().cloned().collect(),
                 endpoint: name_if(Kind::Endpoint),
                 threads: name_if(Kind::Threads),
-                focus: facts
-                    .stacks
-                    .place(self.node())
-                    .and_then(|at| facts.stacks.focus(at)),
+                focus: facts.stacks.focus_of(self.node()),
             },
             stack: facts.stacks.shown(self.node()),
         }

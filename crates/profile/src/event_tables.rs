@@ -1,6 +1,7 @@
 //! Tables of events of other recorders that are no time of threads: exceptions by class and place,
 //! transfers by peer and file, old objects, calls of methods. Pure.
 
+use crate::counts::count;
 use crate::info::EventWaits;
 use crate::names::NameId;
 use crate::profile::Profile;
@@ -209,8 +210,10 @@ impl Profile {
         match kind {
             TracedKind::Exception => match self.thrown {
                 Some(ThrownSum { all, .. }) if all > events => format!(
-                    "The JVM has counted {all} exceptions since it started. {events} have events, \
-                     so numbers by place are incomplete."
+                    "The JVM has counted {} exceptions since it started. {} have events, so \
+                     numbers by place are incomplete.",
+                    count(all),
+                    count(events)
                 ),
                 _ => String::new(),
             },

@@ -17,6 +17,7 @@ mod asked_collections;
 mod builder;
 mod clusters;
 mod collections;
+mod counts;
 mod derived;
 pub mod diff;
 mod event_tables;
@@ -62,6 +63,7 @@ pub use allocations::{AllocatedClass, Allocation, AllocationSampling, LostAlloca
 pub use builder::Builder;
 pub use clusters::{Clusters, RequestKey};
 pub use collections::{Asked, Collection};
+pub use counts::{count, plural};
 pub use derived::DERIVED_MARK;
 pub use dwell_jfr::hash::Seeds;
 pub use dwell_jfr::kinds::{KINDS, StretchKind, told};

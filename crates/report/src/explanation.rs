@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::event_lines::event_table;
-use crate::number::{count, duration, percent};
+use crate::number::{count, duration, percent, plural};
 use crate::page::event_tables::values;
 use crate::plain::{plain, shortened};
 use crate::{self_check, totals, unread};
@@ -81,13 +81,13 @@ fn headline(finding: &Finding) -> String {
 fn tail(text: &mut String, explanation: &Explanation) {
     text.push('\n');
     if explanation.left_out > 0 {
-        let more = explanation.left_out;
-        wrapped(
-            text,
-            "",
-            0,
-            &format!("{more} smaller findings are not shown"),
-        );
+        let more = plural(explanation.left_out as u64, "smaller finding");
+        let are = if explanation.left_out == 1 {
+            "is"
+        } else {
+            "are"
+        };
+        wrapped(text, "", 0, &format!("{more} {are} not shown"));
     }
     if let Some(idle) = &explanation.idle {
         let told = format!("{}: not part of any finding", crate::idle::in_words(idle));

@@ -2,6 +2,9 @@
 
 use dwell_profile::Unit;
 
+pub use dwell_profile::count;
+pub(crate) use dwell_profile::plural;
+
 /// A duration with three digits that matter: `1.23 s`, `45.6 ms`, `789 ns`.
 #[must_use]
 pub fn duration(ns: u64) -> String {
@@ -37,36 +40,13 @@ pub(crate) fn weight(weight: u64, unit: Unit) -> String {
     }
 }
 
-/// `1,234 samples`, `1 sample`.
-pub(crate) fn plural(number: u64, noun: &str) -> String {
-    format!(
-        "{} {noun}{}",
-        count(number),
-        if number == 1 { "" } else { "s" }
-    )
-}
-
-/// A count with separators: `1,234,567`.
-#[must_use]
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A share as a percentage. Of next to nothing no share means anything: then it says no more than
 /// that it is large.
 #[must_use]
 pub fn percent(share: f64) -> String {
     const MOST: f64 = 10_000.0;
     match share * 100.0 {
-        percent if percent.is_nan() || percent > MOST => format!("over {MOST} %"),
+        percent if percent.is_nan() || percent > MOST => "over 10,000 %".to_owned(),
         percent => format!("{percent:.1} %"),
     }
 }
@@ -147,7 +127,7 @@ mod tests {
         assert_eq!(percent(0.5), "50.0 %");
         assert_eq!(percent(64.0), "6400.0 %");
         for share in [1e9, f64::INFINITY, f64::NAN] {
-            assert_eq!(percent(share), "over 10000 %");
+            assert_eq!(percent(share), "over 10,000 %");
         }
         assert_eq!(a_second(7, 0), "");
         assert_eq!(a_second(7, 99_999_999), "");

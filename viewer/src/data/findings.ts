@@ -20,7 +20,7 @@ export interface RawFinding {
   /** The thread group that it is of, numbers as `*`; null: of all. */
   threads?: string | null;
   /** Its subject, by the name in the recording. */
-  focus?: { sort: 'method' | 'lock' | 'class'; name: string } | null;
+  focus?: { sort: 'method' | 'lock' | 'class' | 'role' | 'part'; name: string } | null;
   /** The time that is lost, or its share where it is not about time. */
   cost?: string;
   /** The same, of what the most costly one loses; null: they cannot be compared. */
@@ -33,6 +33,10 @@ export interface Place {
   change: Partial<Shared>;
   /** The method or class that a graph there is searched for and zoomed to; empty: none. */
   seek: string;
+  /** The role of the threads that it is about; empty: none. */
+  role: string;
+  /** The section of the overview; empty: none. */
+  part: string;
 }
 
 export interface Finding extends Pick<RawFinding, 'what' | 'share' | 'evidence' | 'remedy'>, Place {
@@ -78,17 +82,20 @@ function placeOf(raw: RawFinding, header: Header): Place {
     reversed: false,
     split: 'none',
   };
-  if (raw.measure === 'safepoints') return { view: 'safepoints', change, seek: '' };
+  const place: Place = { view: 'flame', change, seek: '', role: '', part: '' };
+  if (focus?.sort === 'part') return { ...place, view: 'overview', part: focus.name };
+  if (focus?.sort === 'role') return { ...place, role: focus.name };
+  if (raw.measure === 'safepoints') return { ...place, view: 'safepoints' };
   if (focus?.sort === 'lock') {
     if (header.wall) {
-      return { view: 'locks', change: { ...change, lock: focus.name || 'unknown' }, seek: '' };
+      return { ...place, view: 'locks', change: { ...change, lock: focus.name || 'unknown' } };
     }
     change.measure = { time: 'locks', endpoint: raw.endpoint };
   }
   // Code that allocated objects of a class or waited for its locks: the class is the innermost
   // frame.
   if (focus && focus.sort !== 'method') change.reversed = true;
-  return { view: 'flame', change, seek: focus?.name ?? '' };
+  return { ...place, seek: focus?.name ?? '' };
 }
 
 function timeOf({ measure, causes }: RawFinding): Time {

@@ -46,6 +46,8 @@ export interface Header {
   wallScale?: number;
   /** The waits that the file lacks; empty or missing: none. */
   waitsNote?: string;
+  /** Whether looks are events whose ends are known. */
+  exactWaits?: boolean;
   /** Events of other recorders, summed up. */
   eventTables?: EventTable[];
   /** What is not known of endpoints found in stacks; null or missing if the program named them. */
@@ -585,13 +587,18 @@ export function readProfile(data: Uint8Array<ArrayBuffer>): Profile {
 /** The label of the frame that stands for those of the runtime. */
 export const RUNTIME = 'JVM and native frames';
 
+/** The label of the frame that stands for the threads of a role. */
+export function roleLabel(role: string): string {
+  return `${plain(role)} threads`;
+}
+
 /**
  * The same profile with frames that no stack has: one for frames of the runtime that stacks begin
  * with, and one for the threads of each role.
  */
 export function withStandIns(profile: Profile): Profile {
   const { names, methods, frames, header } = profile;
-  const labels = [RUNTIME, ...header.roles.slice(1).map((role) => `${plain(role)} threads`)];
+  const labels = [RUNTIME, ...header.roles.slice(1).map(roleLabel)];
   const more = <T extends Uint32Array | Uint8Array>(of: T, value: (i: number) => number): T => {
     const grown = new (of.constructor as new (n: number) => T)(of.length + labels.length);
     grown.set(of);

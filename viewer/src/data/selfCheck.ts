@@ -1,5 +1,6 @@
 // The self-check: the wall time that samples saw for an endpoint, as a part of the latencies of its
 // requests. The recording's reader has made it, of the whole recording.
+import { plural } from './format';
 import { plain } from './plain';
 import type { Header } from './profile';
 
@@ -64,7 +65,7 @@ export function totalOf({ selfCheck }: Header): string {
   const { total, endpoints } = selfCheck;
   const [first] = endpoints;
   const only = endpoints.length === 1 ? (first?.endpoint ?? '(no endpoint)') : null;
-  const of = only === null ? `${endpoints.length} endpoints` : plain(only);
+  const of = only === null ? plural(endpoints.length, 'endpoint') : plain(only);
   return `Self-check: the sampled wall time is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
 }
 

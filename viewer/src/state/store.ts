@@ -5,7 +5,7 @@ import { allocatedStrip } from '../data/allocations';
 import { lockStrip } from '../data/locked';
 import type { Place } from '../data/findings';
 import { CPU, type Measure, measured, possible } from '../data/measure';
-import type { Profile, Span } from '../data/profile';
+import { type Profile, roleLabel, type Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
 import { cpuStrip, stopStrip, throttledStrip, type WallFilter, wallStrip } from '../data/wall';
 import { wholeOf } from '../data/whole';
@@ -32,7 +32,13 @@ import { type Frames, hasMine, keysWithGaps, withFrames } from '../tree/frames';
 import { type Keys, makeKeys, type SplitBy } from '../tree/keys';
 import type { TreeRequest } from '../tree/request';
 import { ReverseTree } from '../tree/reverse';
-import { ALL_THREADS, chosenThreads, type ThreadChoice, threadRows } from '../tree/select';
+import {
+  ALL_THREADS,
+  chosenThreads,
+  type ThreadChoice,
+  threadRows,
+  threadsOfRole,
+} from '../tree/select';
 import { inSlices } from '../tree/slices';
 import { toText, type Transform, transformed } from '../tree/transform';
 import { type FrameTree, pathTo } from '../tree/tree';
@@ -394,12 +400,17 @@ export class Store {
   }
 
   /** Goes to a place. A graph there is searched for what it is about, and zoomed to it. */
-  show({ view, change, seek }: Place): void {
-    const key = seek === '' ? -1 : keyNamed(this.keys.value, seek);
+  show({ view, change, seek, role }: Place): void {
+    // Threads of a role have one frame among those of the application.
+    const isOfRole = role !== '' && hasMine(this.profile);
+    const wanted = isOfRole ? roleLabel(role) : seek;
+    const key = wanted === '' ? -1 : keyNamed(this.keys.value, wanted);
     const query = key < 0 ? '' : this.keys.value.methodLabel(key);
     // Frames that are otherwise folded become visible.
     const isFolded = key >= 0 && this.keys.value.own[key] !== 1;
-    this.go(view, { ...change, query, frames: isFolded ? 'all' : this.frames.value });
+    const frames = isOfRole ? 'mine' : isFolded ? 'all' : this.frames.value;
+    const threads = role === '' || isOfRole ? {} : { threads: threadsOfRole(this.profile, role) };
+    this.go(view, { ...change, ...threads, query, frames });
     this.sought = key < 0 ? '' : query;
     if (!this.busy.value) this.seek();
   }

@@ -112,7 +112,7 @@ function Tools({ store, controller }: { store: Store; controller: TimelineContro
       <Colours store={store} />
       {left > 0 && (
         <span class="weak" role="note">
-          {left} more threads have no lane: choose threads above to see them
+          {count(left)} more threads have no lane: choose threads above to see them
         </span>
       )}
       <span class="weak hint">
@@ -137,7 +137,7 @@ function Colours({ store }: { store: Store }) {
   const { waits } = store.tracks.value;
   const measured = plain(store.profile.header.measured ?? CPU_TIME);
   return (
-    <div class="legend-line" tabIndex={0} role="group" aria-label="Legend">
+    <div class="legend-line" role="group" aria-label="Legend">
       <CauseLegend causes={causes} />
       <ul class="key" aria-label="Marks">
         <li>
@@ -211,10 +211,10 @@ function Name({ controller, lane }: { controller: TimelineController; lane: Lane
         type="button"
         class="quiet"
         aria-expanded={lane.open}
-        title={`${name}: ${lane.threads.length} threads`}
+        title={`${name}: ${count(lane.threads.length)} threads`}
         onClick={() => controller.toggle(lane.key)}
       >
-        {lane.open ? '▾' : '▸'} {name} <span class="weak">({lane.threads.length})</span>
+        {lane.open ? '▾' : '▸'} {name} <span class="weak">({count(lane.threads.length)})</span>
       </button>
     );
   }

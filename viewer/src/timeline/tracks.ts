@@ -3,6 +3,7 @@
 import type { Profile } from '../data/profile';
 import { type Bar, barAt, type Bars, makeBars } from './bars';
 import { orderOf, orderOfBoth } from '../data/order';
+import { causesOf } from '../data/wall';
 import { lowerBound } from './time';
 import { Waits } from './waits';
 
@@ -47,6 +48,7 @@ export class Tracks {
   /** Waits for monitors, from events. */
   readonly waits: Waits;
   private readonly samples: Groups;
+  private readonly stops: StopEnds;
   private readonly looks: Groups | null;
   private readonly tracks: (Track | undefined)[] = [];
   private readonly ofRequests: (Bars | undefined)[] = [];
@@ -58,6 +60,7 @@ export class Tracks {
   constructor(readonly profile: Profile) {
     const threads = profile.threads.name.length;
     this.waits = new Waits(profile);
+    this.stops = new StopEnds(profile);
     this.samples = new Groups(profile.samples.thread, threads);
     this.looks = profile.wall && new Groups(profile.wall.looks.thread, threads);
     this.threadOf = new Int32Array(profile.requests.time.length + 1);
@@ -102,6 +105,7 @@ export class Tracks {
     const seen = new Float64Array(looks.length);
     for (let i = 0; i < looks.length; i++) seen[i] = wall!.looks.time[looks[i]!]!;
     const order = orderOfBoth(ran, seen);
+    const stopped = causesOf(this.profile).indexOf('safepoint');
     const n = order.length;
     const track = emptyTrack(n, own.length);
     let last = -Infinity;
@@ -114,8 +118,10 @@ export class Tracks {
     }
     for (let at = 0; at < n; at++) {
       const ref = track.ref[at]!;
-      track.to[at] = this.endOf(ref, at + 1 < n ? track.from[at + 1]! : Infinity);
-      track.cause[at] = ref >= 0 ? wall!.looks.wait[ref]! : 0;
+      const cause = ref >= 0 ? wall!.looks.wait[ref]! : 0;
+      const next = at + 1 < n ? track.from[at + 1]! : Infinity;
+      track.cause[at] = cause;
+      track.to[at] = this.endOf(ref, next, cause === stopped);
       track.longest = Math.max(track.longest, track.to[at]! - track.from[at]!);
     }
     const times = new Float64Array(own.length);
@@ -127,13 +133,15 @@ export class Tracks {
     return track;
   }
 
-  private endOf(ref: number, next: number): number {
-    const { samples, wall } = this.profile;
+  private endOf(ref: number, next: number, isStopped: boolean): number {
+    const { samples, wall, header } = this.profile;
     if (ref < 0) return samples.time[-1 - ref]!;
     const { looks, duration } = wall!;
     const last = looks.time[ref]! + duration[ref]!;
+    if (header.exactWaits) return last;
     const one = looks.weight[ref]! / Math.max(1, looks.count[ref]!);
-    return Math.max(last, Math.min(next, last + STRETCH * one));
+    const end = Math.min(next, last + STRETCH * one);
+    return Math.max(last, isStopped ? Math.min(end, this.stops.endAfter(last, end)) : end);
   }
 
   /** The sample of a thread at a time: a look, or, below 0, -1 - a sample; null: none. */
@@ -207,6 +215,30 @@ export function stepAt(track: Track, time: number, slack = 0): number {
     distance = off;
   }
   return nearest;
+}
+
+/** When safepoints that are known one by one began and ended. */
+class StopEnds {
+  private readonly from: Float64Array;
+  private readonly to: Float64Array;
+
+  constructor({ stops }: Profile) {
+    const { time, reaching, operating, count } = stops;
+    const single = Array.from(time.keys()).filter((i) => count[i] === 1);
+    single.sort((a, b) => time[a]! - time[b]!);
+    this.from = Float64Array.from(single, (i) => time[i]!);
+    this.to = Float64Array.from(single, (i) => time[i]! + reaching[i]! + operating[i]!);
+  }
+
+  /**
+   * How far the first one that ends after a time, and begins before another, reaches beyond it;
+   * at most for its own length. Without any, that time.
+   */
+  endAfter(time: number, before: number): number {
+    const at = lowerBound(this.to, time);
+    const [from, to] = [this.from[at] ?? Infinity, this.to[at] ?? Infinity];
+    return from < before ? Math.min(to, time + to - from) : time;
+  }
 }
 
 /** Numbers of rows by the thread that they are of. */

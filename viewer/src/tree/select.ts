@@ -30,6 +30,19 @@ export function chosenThreads(profile: Profile, choice: ThreadChoice): Uint8Arra
   return chosen;
 }
 
+/** The threads of a role; all if none has samples. */
+export function threadsOfRole({ header, samples }: Profile, role: string): ThreadChoice {
+  const number = header.roles.indexOf(role);
+  const threads = new Set<number>();
+  for (let i = 0; i < samples.role.length; i++) {
+    if (samples.role[i] === number) threads.add(samples.thread[i]!);
+  }
+  const [only, ...others] = [...threads].sort((a, b) => a - b);
+  if (only === undefined) return ALL_THREADS;
+  if (others.length === 0) return { kind: 'one', thread: only };
+  return { kind: 'some', threads: [only, ...others] };
+}
+
 /** The choice with a thread more or less. */
 export function withThread(choice: ThreadChoice, thread: number, isIn: boolean): ThreadChoice {
   const known =

@@ -18,7 +18,7 @@ import { SandwichView } from '../flame/SandwichView';
 import { Breadcrumbs } from './Breadcrumbs';
 import { CauseLegend } from './CauseLegend';
 import { moreTools, onKey } from './commands';
-import { Filters } from './Filters';
+import { Filters, More } from './Filters';
 import { FrameDialog } from './FrameDialog';
 import { FrameMenu } from './FrameMenu';
 import { Head } from './Head';
@@ -47,9 +47,9 @@ export function App({ store }: { store: Store }) {
       <header>
         <Head store={store} />
         <Tabs store={store} />
-        <div class={moreTools.value || !isOfStacks ? 'tools open' : 'tools'}>
+        <div class={`tools ${isOfStacks ? 'of-stacks' : ''} ${moreTools.value ? 'open' : ''}`}>
           <Filters store={store} />
-          {isOfStacks && <Toolbar store={store} />}
+          {isOfStacks ? <Toolbar store={store} /> : <More />}
         </div>
         {isOfStacks && <Transforms store={store} />}
         {isOfStacks && <DiffBar store={store} />}

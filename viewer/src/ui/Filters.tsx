@@ -1,12 +1,12 @@
 // Filters of all views: endpoint, threads, time range, one request.
-import { duration, percent, withSamples } from '../data/format';
+import { count, duration, percent, plural, withSamples } from '../data/format';
 import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
 import type { Span } from '../data/profile';
 import { wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
-import { openDialog } from './commands';
+import { moreTools, openDialog } from './commands';
 
 /** The value of the choice of several threads. */
 const SEVERAL = 's';
@@ -22,6 +22,20 @@ export function Filters({ store }: { store: Store }) {
       <OneRequest store={store} />
       <IdleTime store={store} />
     </div>
+  );
+}
+
+/** In a narrow window only some tools are in sight before this is pressed. */
+export function More() {
+  return (
+    <button
+      type="button"
+      class="more"
+      aria-expanded={moreTools.value}
+      onClick={() => (moreTools.value = !moreTools.value)}
+    >
+      More
+    </button>
   );
 }
 
@@ -99,12 +113,12 @@ function Threads({ store }: { store: Store }) {
         } else choose(chosen);
       }}
     >
-      <option value="">All threads ({number})</option>
+      <option value="">All threads ({count(number)})</option>
       {pools.length > 0 && (
         <optgroup label="Pools">
           {pools.map((row) => (
             <option key={row.pool} value={`p${row.pool}`}>
-              {label(`${row.pool} (${row.threads})`, row.weight)}
+              {label(`${row.pool} (${count(row.threads)})`, row.weight)}
             </option>
           ))}
         </optgroup>
@@ -117,7 +131,7 @@ function Threads({ store }: { store: Store }) {
         ))}
       </optgroup>
       <option value={SEVERAL}>
-        {choice.kind === 'some' ? `${choice.threads.length} threads` : 'Several threads…'}
+        {choice.kind === 'some' ? plural(choice.threads.length, 'thread') : 'Several threads…'}
       </option>
     </select>
   );

@@ -1,6 +1,6 @@
 // What can be done with a frame: its callers and callees, and stacks cut, folded or left out by it.
 import { useComputed, useSignal } from '@preact/signals';
-import { percent, weight } from '../data/format';
+import { count, percent, weight } from '../data/format';
 import { shortened } from '../data/plain';
 import type { Store } from '../state/store';
 import { type Neighbour, sandwich } from '../tree/sandwich';
@@ -89,7 +89,7 @@ function Neighbours(props: {
         </tbody>
       </table>
       {rows.length === 0 && <p class="weak">none</p>}
-      {rows.length > ROWS_MAX && <p class="weak">and {rows.length - ROWS_MAX} more</p>}
+      {rows.length > ROWS_MAX && <p class="weak">and {count(rows.length - ROWS_MAX)} more</p>}
     </div>
   );
 }

@@ -10,7 +10,11 @@ const WARNINGS_MAX = 5;
 export function SeenHead({ header }: { header: Header }) {
   if (!header.selfCheck) return null;
   return (
-    <th scope="col" title="Sampled wall time as a part of the latencies of the same requests">
+    <th
+      scope="col"
+      class="seen"
+      title="Sampled wall time as a part of the latencies of the same requests"
+    >
       Seen
     </th>
   );
@@ -19,10 +23,10 @@ export function SeenHead({ header }: { header: Header }) {
 export function SeenCell({ header, endpoint }: { header: Header; endpoint: string | null }) {
   if (!header.selfCheck) return null;
   const shown = shownOf(header, endpoint);
-  if (!shown) return <td />;
+  if (!shown) return <td class="seen" />;
   const { text, isOff, mark, title } = shown;
   return (
-    <td class={isOff ? 'off' : undefined} title={shortened(title, TEXT_MAX)}>
+    <td class={isOff ? 'seen off' : 'seen'} title={shortened(title, TEXT_MAX)}>
       {text}
       {mark !== '' && (
         <span role="img" aria-label={isOff ? 'does not agree' : 'has a reason'}>

@@ -1,6 +1,6 @@
 // Several threads at a time, by name.
 import { useSignal } from '@preact/signals';
-import { percent } from '../data/format';
+import { count, percent } from '../data/format';
 import { shortened } from '../data/plain';
 import type { Store } from '../state/store';
 import { ALL_THREADS, withThread } from '../tree/select';
@@ -58,7 +58,7 @@ function Threads({ store }: { store: Store }) {
           </li>
         ))}
       </ul>
-      {found.length > ROWS_MAX && <p class="weak">and {found.length - ROWS_MAX} more</p>}
+      {found.length > ROWS_MAX && <p class="weak">and {count(found.length - ROWS_MAX)} more</p>}
     </>
   );
 }

@@ -7,8 +7,9 @@ import type { Colouring } from '../state/fragment';
 import type { Store } from '../state/store';
 import { hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
-import { moreTools, TIME_ID, toggleDialog } from './commands';
+import { TIME_ID, toggleDialog } from './commands';
 import { copy, save, stacksText } from './copy';
+import { More } from './Filters';
 import { SearchBox } from './SearchBox';
 
 export function Toolbar({ store }: { store: Store }) {
@@ -18,14 +19,7 @@ export function Toolbar({ store }: { store: Store }) {
     <div class="toolbar" role="toolbar" aria-label="Stacks">
       <Measures store={store} />
       <WhichFrames store={store} />
-      <button
-        type="button"
-        class="more"
-        aria-expanded={moreTools.value}
-        onClick={() => (moreTools.value = !moreTools.value)}
-      >
-        More
-      </button>
+      <More />
       <div class="group">
         {hasRoots && (
           <>

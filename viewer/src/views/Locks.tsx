@@ -103,9 +103,13 @@ export function Locks({ store }: { store: Store }) {
                   <td>{percent(lock.weight / (weight || 1))}</td>
                   <td>{count(lock.waiters.size)}</td>
                   <td>{count(lock.looks)}</td>
-                  <td class="text">{mostlyIn(store, lock.waiterNodes)}</td>
+                  <td class="text">
+                    <Breakable text={mostlyIn(store, lock.waiterNodes)} />
+                  </td>
                   <td class="text">{holder(store, lock)}</td>
-                  <td class="text">{mostlyIn(store, lock.ownerNodes)}</td>
+                  <td class="text">
+                    <Breakable text={mostlyIn(store, lock.ownerNodes)} />
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -187,7 +191,9 @@ function Stacks({ store, lock }: { store: Store; lock: Waiting }) {
             />
           </div>
         ))}
-        {nodes.size > STACKS_MAX && <p class="weak">and {nodes.size - STACKS_MAX} more stacks</p>}
+        {nodes.size > STACKS_MAX && (
+          <p class="weak">and {plural(nodes.size - STACKS_MAX, 'more stack')}</p>
+        )}
       </div>
     );
   };

@@ -86,7 +86,7 @@ function Findings({ store }: { store: Store }) {
       {findings.length > FINDINGS_FIRST && (
         <p>
           <button type="button" aria-expanded={all.value} onClick={() => (all.value = !all.value)}>
-            {all.value ? 'Fewer findings' : `All ${findings.length} findings`}
+            {all.value ? 'Fewer findings' : `All ${count(findings.length)} findings`}
           </button>
         </p>
       )}
@@ -94,11 +94,17 @@ function Findings({ store }: { store: Store }) {
   );
 }
 
+/** Goes to the place of a finding, which may be further down on this page. */
+function show(store: Store, finding: Finding): void {
+  if (finding.part === '') store.show(finding);
+  else document.getElementById(finding.part)?.scrollIntoView({ block: 'start' });
+}
+
 function FindingItem({ store, finding }: { store: Store; finding: Finding }) {
   const { what, share, evidence, remedy, sure, cause } = finding;
   return (
     <li>
-      <button type="button" class="finding" onClick={() => store.show(finding)}>
+      <button type="button" class="finding" onClick={() => show(store, finding)}>
         <Lost finding={finding} colour={causeColour(cause, theme.value)} />
         <span class="told">
           <b>{shortened(sentence(what), TEXT_MAX)}</b>
@@ -155,7 +161,7 @@ function Endpoints({ store }: { store: Store }) {
       </div>
       {rows.value.length > ENDPOINTS_MAX && (
         <button type="button" onClick={() => (store.view.value = 'requests')}>
-          All {rows.value.length} endpoints
+          All {count(rows.value.length)} endpoints
         </button>
       )}
       <SelfCheckNote header={profile.header} />

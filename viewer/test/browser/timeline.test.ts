@@ -295,6 +295,7 @@ describe('the timeline', () => {
     [390, 844, 'dark'],
     [390, 420, 'light'],
     [320, 640, 'light'],
+    [1440, 900, 'light'],
   ] as const)('shows all of its legend at %i x %i, %s', async (width, height, scheme) => {
     const { page, close } = await open(browser, 'small.html', {
       width,

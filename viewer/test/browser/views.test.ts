@@ -521,6 +521,29 @@ describe('everybody can read it', () => {
     { name: 'narrow-dark', width: 390, height: 800, scheme: 'dark', views: VIEWS },
   ] as const;
 
+  it.each([
+    ['small', 390],
+    ['small', 768],
+    ['compare', 390],
+  ] as const)('finds no table cut, and one row of tools: %s page, %i px', async (name, width) => {
+    const { page, close } = await open(browser, `${name}.html`, { width, height: 844 });
+    for (const view of VIEWS) {
+      await page.evaluate((view) => {
+        location.hash = `#view=${view}`;
+      }, view);
+      await ready(page);
+      const seen = await page.evaluate(() => ({
+        cut: [...document.querySelectorAll('.wide, .legend')]
+          .filter((element) => element.scrollWidth > element.clientWidth)
+          .map((element) => element.ariaLabel ?? element.className),
+        tools: document.querySelector('.tools')!.clientHeight,
+      }));
+      expect(seen.cut, view).toEqual([]);
+      if (width === 390) expect(seen.tools, view).toBeLessThan(45);
+    }
+    await close();
+  });
+
   it.each(looks)('$name', async (look) => {
     const { page, close } = await open(browser, 'small.html', look);
     const shotOf = (view: string) => shot(page, `${look.name}-${view}`);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { findingsOf, type RawFinding } from '../../src/data/findings';
 import { DEFAULTS } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
+import { withStandIns } from '../../src/data/profile';
 import { profileOf } from './art';
 
 const RAW: RawFinding = {
@@ -62,6 +63,38 @@ describe('findings', () => {
       'live',
       'a.Leak',
     ]);
+  });
+
+  it('about threads of the runtime are zoomed to their frame, or show these threads', async () => {
+    const art = profileOf(`
+      thread: main    jit       jit
+      a.A.run         n.C.loop  n.C.loop`);
+    const role = Uint8Array.from(art.samples.thread, (thread) => (thread === 0 ? 0 : 2));
+    const found = findingOf({ focus: { sort: 'role', name: 'JIT' } });
+    for (const own of [1, 0]) {
+      const made = withStandIns({ ...art, samples: { ...art.samples, role } });
+      made.methods.own.fill(0);
+      made.methods.own[0] = own;
+      const store = new Store(made);
+      store.start('');
+      await built(store);
+      store.show(found);
+      await built(store);
+      const { tree, keys, zoom, query, choice } = store;
+      const label = keys.value.methodLabel(tree.value!.key(zoom.value));
+      const expected = own
+        ? ['JIT threads', 'JIT threads', { kind: 'all' }]
+        : ['', '', { kind: 'one', thread: 1 }];
+      expect([query.value, zoom.value === 0 ? '' : label, choice.value]).toEqual(expected);
+      store.stop();
+    }
+  });
+
+  it('about the recording lead to a section of the overview', () => {
+    expect(findingOf({ focus: { sort: 'part', name: 'overtime' } })).toMatchObject({
+      view: 'overview',
+      part: 'overtime',
+    });
   });
 
   it('name the thread group as the page does', () => {

@@ -147,10 +147,10 @@ describe('the switch', () => {
     };
     await built();
     expect(store.frames.value).toBe('mine');
-    store.show({ view: 'flame', change: {}, seek: 'app.Orders.price' });
+    store.show({ view: 'flame', change: {}, seek: 'app.Orders.price', role: '', part: '' });
     await built();
     expect(store.frames.value).toBe('mine');
-    store.show({ view: 'flame', change: {}, seek: 'org.h2.Engine.run' });
+    store.show({ view: 'flame', change: {}, seek: 'org.h2.Engine.run', role: '', part: '' });
     await built();
     expect([store.frames.value, store.query.value]).toEqual(['all', 'org.h2.Engine.run']);
     expect(store.zoom.value).not.toBe(0);

@@ -53,6 +53,41 @@ describe('steps', () => {
     expect([...track.cpuAt]).toEqual([340]);
   });
 
+  it('at a safepoint end with it, and where none is known when they were last seen', () => {
+    const cause = 'safepoint';
+    const made = wallProfile({
+      threads: ['a'],
+      looks: [
+        { thread: 0, time: 100, cause, weight: 20 },
+        { thread: 0, time: 200, cause, weight: 20, duration: 5 },
+        { thread: 0, time: 300, cause, weight: 20 },
+        { thread: 0, time: 400, cause: 'park', weight: 20 },
+      ],
+    });
+    // The first one begins after the last sample there, the last stands for many.
+    const f64 = (...values: number[]) => Float64Array.from(values);
+    const stops = {
+      ...made.stops,
+      time: f64(306, 95, 195),
+      reaching: f64(1, 2, 1),
+      operating: f64(2, 6, 30),
+      count: Uint32Array.from([1, 1, 7]),
+    };
+    const { from, to } = new Tracks({ ...made, stops }).of(0);
+    expect([...from]).toEqual([100, 200, 300, 400]);
+    expect([...to]).toEqual([103, 205, 303, 430]);
+  });
+
+  it('that are events end when the recorder says so', () => {
+    const made = wallProfile({
+      threads: ['a'],
+      looks: [{ thread: 0, time: 100, duration: 50, count: 2, weight: 50, cause: 'socket' }],
+    });
+    const endOf = (exactWaits: boolean) =>
+      new Tracks({ ...made, header: { ...made.header, exactWaits } }).of(0).to[0];
+    expect([endOf(true), endOf(false)]).toEqual([150, 187.5]);
+  });
+
   it('are found by a time, near ones too', () => {
     const track = tracks.of(0);
     expect(stepAt(track, 200)).toBe(0);

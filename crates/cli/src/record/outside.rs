@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use dwell_outside::record::{Recorder, Sum, Wanted};
 use dwell_outside::{Live, Vm};
+use dwell_profile::{count, plural};
 use std::time::Duration;
 
 /// Time between two checks of the clock, Ctrl-C and the JVM.
@@ -25,8 +26,8 @@ pub fn run(target: &Target, args: &Record, outputs: &Outputs) -> Result<()> {
     }
     if sum.lost > 0 {
         note!(
-            "dwell: {} samples were lost: this machine is too busy",
-            sum.lost
+            "dwell: {} were lost: this machine is too busy",
+            plural(sum.lost, "sample")
         );
     }
     recording::write_page_and_findings(&outputs.jfr, &outputs.html, &outputs.secrets)
@@ -101,10 +102,11 @@ fn record(target: &Target, args: &Record, outputs: &Outputs) -> Result<Sum> {
 }
 
 fn line(sum: &Sum) -> String {
-    let mut text = format!(", {} samples, {} wall samples", sum.samples, sum.looks);
+    let (samples, looks) = (count(sum.samples), count(sum.looks));
+    let mut text = format!(", {samples} samples, {looks} wall samples");
     for (number, label) in [(sum.failed, "failed"), (sum.lost, "lost")] {
         if number > 0 {
-            text.push_str(&format!(", {number} {label}"));
+            text.push_str(&format!(", {} {label}", count(number)));
         }
     }
     text

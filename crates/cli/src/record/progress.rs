@@ -100,7 +100,7 @@ fn numbers(status: &Reply) -> String {
     ] {
         match status.number(key) {
             Some(0) if key != "samples" => {}
-            Some(number) => text.push_str(&format!(", {number} {label}")),
+            Some(number) => text.push_str(&format!(", {} {label}", dwell_report::count(number))),
             None => {}
         }
     }
@@ -113,11 +113,11 @@ mod tests {
 
     #[test]
     fn lines_contain_known_values() {
-        let status = Reply::parse(b"ok\nsamples=12\nfailed=0\nlost=3\n").unwrap();
+        let status = Reply::parse(b"ok\nsamples=12345\nfailed=0\nlost=3\n").unwrap();
         let time = Duration::from_secs;
         assert_eq!(
             line(time(61), None, &numbers(&status)),
-            "recording 1m01s, 12 samples, 3 lost"
+            "recording 1m01s, 12,345 samples, 3 lost"
         );
         let empty = Reply::parse(b"ok\n").unwrap();
         assert_eq!(

@@ -6,7 +6,7 @@ use super::state::{State, Tab};
 use super::tabs;
 use super::window::{Snapshot, Stops};
 use crate::units;
-use dwell_profile::KINDS;
+use dwell_profile::{KINDS, plural};
 use dwell_report::{beginning, columns, padded, plain, shortened};
 use dwell_wall::cause::Cause;
 
@@ -177,7 +177,10 @@ fn cpu(snapshot: &Snapshot) -> Line {
     }
     let threads: std::collections::BTreeSet<u32> =
         snapshot.pieces.iter().map(|piece| piece.thread).collect();
-    parts.push((format!("  {} threads seen", threads.len()), Ink::Plain));
+    parts.push((
+        format!("  {} seen", plural(threads.len() as u64, "thread")),
+        Ink::Plain,
+    ));
     let requests = snapshot.requests();
     if requests > 0 {
         let rate = requests as f64 * 1e9 / snapshot.span_ns() as f64;
@@ -238,7 +241,8 @@ fn cost(snapshot: &Snapshot) -> Line {
         .filter(|piece| piece.cause.is_none())
         .count();
     let looks = snapshot.pieces.len() - samples;
-    let mut text = format!("{samples} samples, {looks} waits");
+    let (samples, looks) = (samples as u64, looks as u64);
+    let mut text = format!("{}, {}", plural(samples, "sample"), plural(looks, "wait"));
     if let Some(share) = snapshot.recent().self_cost_share() {
         text += &format!("; the agent takes {:.1} % of a CPU", share * 100.0);
     }
@@ -250,7 +254,7 @@ fn cost(snapshot: &Snapshot) -> Line {
         .sum();
     let mut parts = vec![("seen  ".to_owned(), Ink::Faint), (text, Ink::Plain)];
     if lost > 0 {
-        parts.push((format!("  {lost} samples lost"), Ink::Alert));
+        parts.push((format!("  {} lost", plural(lost, "sample")), Ink::Alert));
     }
     parts
 }

@@ -361,7 +361,10 @@ fn finding(
         evidence: vec![
             Evidence {
                 text: format!("{} waits", case.waiter),
-                view: view(case.waiter),
+                view: View {
+                    focus: facts.stacks.focus_of(wait.node),
+                    ..view(case.waiter)
+                },
                 stack: facts.stacks.shown(wait.node),
             },
             crew.evidence(facts, name),

@@ -129,6 +129,7 @@ fn finding(
             view: View {
                 measure: Measure::Wall,
                 threads: Some(group.to_owned()),
+                focus: facts.stacks.focus_of(node),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),

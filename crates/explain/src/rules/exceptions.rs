@@ -3,7 +3,8 @@
 use super::NOT_SEEN;
 use super::libraries::{Hot, hot};
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
+use crate::numbers::whole;
 use crate::share::Share;
 use dwell_profile::TracedKind;
 
@@ -53,10 +54,9 @@ fn by_count(facts: &Facts<'_>) -> Verdict {
         return Verdict::Found(Vec::new());
     }
     let tables = facts.profile.event_tables();
-    let table = tables
-        .iter()
-        .find(|table| table.kind == TracedKind::Exception);
-    let rows = table.map_or(&[][..], |table| &table.rows);
+    let place = (tables.iter()).position(|table| table.kind == TracedKind::Exception);
+    let rows = place.and_then(|place| tables.get(place));
+    let rows = rows.map_or(&[][..], |table| &table.rows);
     let number = |(_, cells): &(String, Vec<u64>)| cells.first().copied().unwrap_or(0);
     let all: u64 = rows.iter().map(number).sum();
     let first = rows.first().map_or(0, number);
@@ -69,11 +69,20 @@ fn by_count(facts: &Facts<'_>) -> Verdict {
     };
     Verdict::Found(vec![Finding {
         rule: "",
-        what: format!("the program throws {per_second:.0} exceptions a second{mostly}"),
+        what: format!(
+            "the program throws {} exceptions a second{mostly}",
+            whole(per_second)
+        ),
         share: Share { ns: 0, ..share },
         evidence: vec![Evidence {
             text: "the JVM counts exceptions (jdk.ExceptionStatistics)".to_owned(),
-            view: View::default(),
+            view: View {
+                focus: Some(Focus::Part(match place {
+                    Some(place) => format!("events-{place}"),
+                    None => "recording".to_owned(),
+                })),
+                ..View::default()
+            },
             stack: Vec::new(),
         }],
         remedy: EXCEPTIONS.remedy.to_owned(),
@@ -132,7 +141,7 @@ mod tests {
             for finding in found {
                 let what = &finding.what;
                 assert!(
-                    what.ends_with("5000 exceptions a second, mostly a.Fault"),
+                    what.ends_with("5,000 exceptions a second, mostly a.Fault"),
                     "{what}"
                 );
             }

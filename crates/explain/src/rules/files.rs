@@ -153,10 +153,7 @@ fn by_cpu(facts: &Facts<'_>) -> Vec<Finding> {
             evidence: vec![Evidence {
                 text: way.evidence().to_owned(),
                 view: View {
-                    focus: facts
-                        .stacks
-                        .place(node)
-                        .and_then(|at| facts.stacks.focus(at)),
+                    focus: facts.stacks.focus_of(node),
                     ..View::default()
                 },
                 stack: facts.stacks.shown(node),

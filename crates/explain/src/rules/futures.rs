@@ -206,6 +206,7 @@ impl Workers {
             view: View {
                 measure: Measure::Wall,
                 threads: Some(self.group.clone()),
+                focus: facts.stacks.focus_of(self.node),
                 ..View::default()
             },
             stack: facts.stacks.shown(self.node),

@@ -2,9 +2,9 @@
 
 use crate::allocators::Allocators;
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
 use crate::names::Set;
-use crate::numbers::{duration, percent, plural, short};
+use crate::numbers::{count, duration, percent, plural, short};
 use crate::share::Share;
 use crate::stacks::Nodes;
 use dwell_profile::told::GcPause;
@@ -51,6 +51,20 @@ fn lost(facts: &Facts<'_>, time: &Share, cpu: &Share) -> f64 {
     stood.max(facts.lost_on_processors(cpu))
 }
 
+/// The pauses, or the collector's threads.
+fn view(time: &Share) -> View {
+    match time.value >= PAUSES {
+        true => View {
+            measure: Measure::Safepoints,
+            ..View::default()
+        },
+        false => View {
+            focus: Some(Focus::Role(Role::Gc)),
+            ..View::default()
+        },
+    }
+}
+
 /// Collections for want of memory, the most of which that followed each other are `row`.
 fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     let pauses_text = format!(
@@ -68,7 +82,10 @@ fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
         false => (pauses_text.clone(), "pauses are measured"),
     };
     let in_a_row = match row >= IN_A_ROW {
-        true => format!("; {row} collections followed one another without a break"),
+        true => format!(
+            "; {} collections followed one another without a break",
+            count(row as u64)
+        ),
         false => String::new(),
     };
     let (share, what) = match time.value >= PAUSES {
@@ -85,10 +102,7 @@ fn of_need(facts: &Facts<'_>, row: usize, time: Share, cpu: Share) -> Finding {
     let what = what + &allocators.most();
     let mut evidence = vec![Evidence {
         text: told,
-        view: View {
-            measure: Measure::Cpu,
-            ..View::default()
-        },
+        view: view(&time),
         stack: Vec::new(),
     }];
     evidence.extend(allocators.evidence());
@@ -130,13 +144,13 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
         what: format!(
             "garbage collection: {} of {} were requested (System.gc() and the like){by}; pauses \
              take {} of the time{collectors}",
-            asked.asked,
+            count(asked.asked),
             plural(asked.all, "collection"),
             percent(time.value)
         ),
         weight: lost(facts, &time, &cpu),
         share: match time.value >= PAUSES {
-            true => time,
+            true => time.clone(),
             false => cpu,
         },
         evidence: vec![Evidence {
@@ -145,10 +159,7 @@ fn of_calls(facts: &Facts<'_>, asked: &Asked, time: Share, cpu: Share) -> Findin
                 duration(asked.asked_ns as f64),
                 duration(asked.all_ns as f64)
             ),
-            view: View {
-                measure: Measure::Cpu,
-                ..View::default()
-            },
+            view: view(&time),
             stack: caller.map_or_else(Vec::new, |node| facts.stacks.shown(node)),
         }],
         remedy: format!(

@@ -179,7 +179,10 @@ pub(super) fn hot(facts: &Facts<'_>, service: &Hot) -> Verdict {
         evidence: vec![Evidence {
             text: format!("{} of it is for {place}", percent(weight.share(&total))),
             view: View {
-                focus: user.and_then(|method| facts.stacks.focus(method)),
+                focus: match user {
+                    Some(method) => facts.stacks.focus(method),
+                    None => facts.stacks.focus_of(node),
+                },
                 ..View::default()
             },
             stack: facts.stacks.shown(node),

@@ -97,6 +97,7 @@ fn finding(
             view: View {
                 measure: Measure::Wall,
                 causes: vec![cause.to_owned()],
+                focus: facts.stacks.focus_of(node),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),

@@ -320,6 +320,7 @@ impl Pool<'_> {
         }
         let queue = self.queue(facts, group, waiting)?;
         let ((cause, place, is_limited), ns) = self.causes.iter().max_by_key(|(_, ns)| **ns)?;
+        let focus = place.and_then(|place| facts.stacks.focus(place));
         let place = &facts.stacks.name_of(*place);
         let most = *ns as f64 / self.waits.sum.max(1) as f64;
         let threads = self.threads.len();
@@ -342,6 +343,7 @@ impl Pool<'_> {
                 view: View {
                     measure: Measure::Wall,
                     threads: Some(group.to_owned()),
+                    focus,
                     ..View::default()
                 },
                 stack: Vec::new(),

@@ -8,7 +8,7 @@ use crate::application::own_methods;
 use crate::evidence::{Facts, Kind, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
-use crate::numbers::{duration, percent, plural, short};
+use crate::numbers::{count, duration, percent, plural, short, whole};
 use crate::share::Share;
 use dwell_profile::{ContextId, MethodId, NameId, NodeId, Profile, ThreadId, Weight};
 use std::collections::{BTreeMap, HashMap};
@@ -372,10 +372,10 @@ fn shown(
 impl Shown {
     fn words(self) -> String {
         match self {
-            Shown::Again(most, _) => format!("at least {most} calls in one request"),
-            Shown::Each(each) => format!("at least {each:.0} calls a request on average"),
-            Shown::Results(each) => format!("about {each:.0} calls a request"),
-            Shown::Turns(each) => format!("about {each:.0} waits a request"),
+            Shown::Again(most, _) => format!("at least {} calls in one request", count(most)),
+            Shown::Each(each) => format!("at least {} calls a request on average", whole(each)),
+            Shown::Results(each) => format!("about {} calls a request", whole(each)),
+            Shown::Turns(each) => format!("about {} waits a request", whole(each)),
             Shown::Lazy => "one call for each loaded object".to_owned(),
         }
     }

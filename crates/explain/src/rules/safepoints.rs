@@ -3,7 +3,7 @@
 use super::{no_safepoints, starvation, throttling};
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
-use crate::numbers::{duration, percent, short};
+use crate::numbers::{duration, percent, plural, short};
 use crate::share::Share;
 use dwell_profile::{Late, NodeId, ThreadId, group_of};
 use std::collections::BTreeMap;
@@ -149,8 +149,8 @@ fn named(facts: &Facts<'_>, share: Share, place: &str, state: &str, culprit: &Cu
         share,
         evidence: vec![Evidence {
             text: format!(
-                "late {} times, up to {}, state {state}",
-                culprit.times,
+                "late {}, up to {}, state {state}",
+                plural(culprit.times, "time"),
                 duration(culprit.longest_ns as f64)
             ),
             view: View {

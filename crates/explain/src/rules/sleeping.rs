@@ -7,7 +7,7 @@ use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::names::Set;
-use crate::numbers::{duration, percent, short};
+use crate::numbers::{duration, percent, short, whole};
 use crate::waits::{Wait, Whose, gather};
 use dwell_profile::{Platform, Weight};
 
@@ -139,10 +139,10 @@ fn of_threads(
     Some(Finding {
         rule: "",
         what: format!(
-            "{} polls: it sleeps {} of its time in {place} and wakes up {a_second:.0} times a \
-             second",
+            "{} polls: it sleeps {} of its time in {place} and wakes up {} times a second",
             whose.name,
-            percent(share.value)
+            percent(share.value),
+            whole(a_second)
         ),
         // The only cost is the delay of work that waits until the next turn.
         weight: 0.0,

@@ -118,10 +118,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
                 percent(asker.asks.share(&asker.all))
             ),
             view: View {
-                focus: facts
-                    .stacks
-                    .place(node)
-                    .and_then(|at| facts.stacks.focus(at)),
+                focus: facts.stacks.focus_of(node),
                 ..View::default()
             },
             stack: facts.stacks.shown(node),

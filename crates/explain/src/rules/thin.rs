@@ -1,8 +1,8 @@
 //! Recordings that are too short, have too few samples, or lost too many.
 
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Sure, Verdict, View};
-use crate::numbers::{duration, percent, plural, some_of};
+use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
+use crate::numbers::{count, duration, percent, plural, some_of};
 use crate::share::Share;
 use dwell_profile::{Lack, Profile, Recorder};
 
@@ -32,7 +32,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         share: Share::counted(1, 1, "the recording"),
         evidence: vec![Evidence {
             text: "other findings have wide intervals, and some problems may be missing".to_owned(),
-            view: View::default(),
+            view: View {
+                focus: Some(Focus::Part("recording".to_owned())),
+                ..View::default()
+            },
             stack: Vec::new(),
         }],
         remedy: (*remedy).to_owned(),
@@ -98,10 +101,10 @@ fn other_measures(facts: &Facts<'_>) -> Option<String> {
         (profile.live().len(), "live objects"),
         (profile.monitor_waits().len(), "waits for monitors"),
     ];
-    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let counts = counts.map(|(count, what)| format!("{count} {what}"));
+    let counts = counts.into_iter().filter(|(number, _)| *number > 0);
+    let counts = counts.map(|(number, what)| format!("{} {what}", count(number as u64)));
     let held = profile.info().held_events.iter();
-    let held = held.map(|(name, count)| format!("{count} {name}"));
+    let held = held.map(|(name, number)| format!("{} {name}", count(*number)));
     let all: Vec<String> = counts.chain(held).collect();
     (!all.is_empty()).then(|| some_of(&all))
 }
@@ -182,7 +185,7 @@ mod tests {
         art.builder.info.held_events.push(held);
         let lacks = art.lacks(check);
         assert!(
-            lacks.contains("no samples of time, but 3465 profiler.Malloc"),
+            lacks.contains("no samples of time, but 3,465 profiler.Malloc"),
             "{lacks}"
         );
         // Nothing at all is thin.

@@ -2,8 +2,8 @@
 
 use super::ready::Ready;
 use crate::evidence::{Facts, THROTTLED};
-use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
-use crate::numbers::{duration, percent};
+use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
+use crate::numbers::{count, duration, percent, plural};
 use crate::share::Share;
 use dwell_profile::Platform;
 
@@ -53,8 +53,15 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         None => facts.lost_by_all(share.value),
     };
     let counted = Evidence {
-        text: format!("{} of {} periods throttled", limit.throttled, limit.periods),
-        view: View::default(),
+        text: format!(
+            "{} of {} throttled",
+            count(limit.throttled),
+            plural(limit.periods, "period")
+        ),
+        view: View {
+            focus: Some(Focus::Part("overtime".to_owned())),
+            ..View::default()
+        },
         stack: Vec::new(),
     };
     let quota = limit.quota_ns as f64 / 1e9;

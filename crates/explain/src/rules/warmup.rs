@@ -3,11 +3,12 @@
 
 use super::{NOT_SEEN, no_cpu};
 use crate::evidence::Facts;
-use crate::finding::{Evidence, Finding, Sure, Verdict, View};
+use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
 use crate::names::Set;
-use crate::numbers::{duration, percent};
+use crate::numbers::{count, duration, percent, plural};
 use crate::share::Share;
-use dwell_profile::{Compilers, NodeId, Role, Weight};
+use dwell_profile::{Compilers, MethodId, NodeId, Role, Weight};
+use std::collections::BTreeMap;
 
 /// A part of the CPU time that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.15;
@@ -44,6 +45,8 @@ struct Stretch {
     all: Weight,
     compile: Weight,
     load: Weight,
+    /// By method that loads classes, as the outermost of a stack's top.
+    loaders: BTreeMap<MethodId, u64>,
 }
 
 impl Stretch {
@@ -57,6 +60,7 @@ impl Stretch {
             all: Weight::default(),
             compile: Weight::default(),
             load: Weight::default(),
+            loaders: BTreeMap::new(),
         };
         // Asked by node: there may be many more samples.
         let mut program = vec![Weight::default(); profile.tree().len()];
@@ -73,8 +77,12 @@ impl Stretch {
         }
         let loading = Set::new(profile, LOADING);
         for (node, weight) in program.iter().enumerate() {
-            if weight.samples > 0 && facts.stacks.top_has(node as NodeId, &loading) {
+            if weight.samples == 0 {
+                continue;
+            }
+            if let Some(loader) = facts.stacks.outermost_in_top(node as NodeId, &loading) {
                 stretch.load += weight;
+                *stretch.loaders.entry(loader).or_default() += weight.sum;
             }
         }
         stretch
@@ -91,6 +99,15 @@ impl Stretch {
     fn is_much(&self, facts: &Facts<'_>, share: &Share) -> bool {
         let is_little = facts.has_cpu_time() && (share.ns as f64) < LEAST * self.span_ns as f64;
         !is_little && share.is_at_least(SHARE, SURELY, SAMPLES)
+    }
+
+    /// The larger of both parts.
+    fn focus(&self, facts: &Facts<'_>) -> Option<Focus> {
+        let loader = self.loaders.iter().max_by_key(|(_, ns)| **ns);
+        match loader {
+            Some((loader, _)) if self.load.sum > self.compile.sum => facts.stacks.focus(*loader),
+            _ => Some(Focus::Role(Role::Jit)),
+        }
     }
 
     fn in_words(&self) -> String {
@@ -179,7 +196,10 @@ fn finding(facts: &Facts<'_>, later: &Stretch, share: Share) -> Finding {
                 "samples of compiler threads, and of stacks inside class loading{}",
                 counted(facts)
             ),
-            view: View::default(),
+            view: View {
+                focus: later.focus(facts),
+                ..View::default()
+            },
             stack: Vec::new(),
         }],
         remedy: remedy(age_ns.is_none(), is_young),
@@ -206,13 +226,14 @@ fn counted(facts: &Facts<'_>) -> String {
     }
     let wasted = match sum(|it| it.wasted) {
         0 => String::new(),
-        wasted => format!(", {wasted} of them discarded"),
+        wasted => format!(", {} of them discarded", count(wasted)),
     };
     let half: u64 = facts.profile.info().start_ns + facts.profile.info().duration_ns / 2;
     let late = told.iter().filter(|it| it.time_ns >= half);
     let late = late.fold(0u64, |sum, it| sum.saturating_add(it.compilations));
     format!(
-        "; the JVM counted {all} compilations of {}{wasted}, {} of them in the second half",
+        "; the JVM counted {} of {}{wasted}, {} of them in the second half",
+        plural(all, "compilation"),
         duration(sum(|it| it.compiling_ns) as f64),
         percent(late as f64 / all as f64)
     )

@@ -10,7 +10,7 @@ use crate::recordings::Recordings;
 use crate::selection::{FILE, cautions};
 use dwell_explain::Options;
 use dwell_profile::{IDLE, Profile, Recorder, WallFilter, Weight};
-use dwell_report::{date, duration};
+use dwell_report::{count, date, duration};
 use serde_json::{Value, json};
 
 /// Causes of wall time.
@@ -82,7 +82,8 @@ fn answer(recordings: &mut Recordings, arguments: &Arguments) -> Result<Answer, 
     answer.rows = rows.collect();
     answer.rows_in_all = answer.rows.len();
     let others = profile.info().other_events.iter();
-    let others = others.map(|(name, number)| format!("not included: {number} samples of {name}"));
+    let others =
+        others.map(|(name, number)| format!("not included: {} samples of {name}", count(*number)));
     answer.notes = others.collect();
     answer.notes.extend(cautions(&profile));
     Ok(answer)
@@ -157,8 +158,8 @@ fn sums(answer: &mut Answer, profile: &Profile) {
         let text = format!(
             "{} of {} of {} threads, not in wall and causes",
             duration(idle.weight.sum),
-            idle.threads,
-            idle.all_threads
+            count(idle.threads as u64),
+            count(idle.all_threads as u64)
         );
         answer.put("idle", text);
     }

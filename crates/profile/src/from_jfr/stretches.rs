@@ -2,6 +2,7 @@
 
 use super::GAPS_MAX;
 use crate::builder::Builder;
+use crate::counts::count;
 use crate::stretches::{Fact, Stretch};
 use dwell_jfr::kinds::KINDS;
 use dwell_jfr::reader::{Cell, Recording};
@@ -26,9 +27,10 @@ pub(super) fn add(builder: &mut Builder, recording: &Recording) {
         }
         let rest = all.count();
         if rest > 0 {
-            let (what, all) = (kind.words.one, rest + GAPS_MAX);
+            let (what, all) = (kind.words.one, count((rest + GAPS_MAX) as u64));
+            let first = count(GAPS_MAX as u64);
             builder.warnings.push(format!(
-                "only the first {GAPS_MAX} of {all} {what}s are summed up and shown"
+                "only the first {first} of {all} {what}s are summed up and shown"
             ));
         }
     }

@@ -65,6 +65,7 @@ pub(super) fn header(
         "wall": wall::wall(profile),
         // The wall time of a unit of a sample's weight.
         "wallScale": profile.wall_scale(),
+        "exactWaits": profile.info().event_waits.is_some(),
         "waitsNote": profile.info().event_waits.map_or_else(String::new, |it| it.in_words()),
         "eventTables": event_tables::tables(profile),
         // Wall time by endpoint against latencies; null: nothing to compare.
