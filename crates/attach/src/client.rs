@@ -12,7 +12,7 @@ use crate::protocol::{self, Reply, Unwritable, Version};
 use crate::root::{Root, fd_path};
 use crate::sys::peer_pid;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{ErrorKind, Read, Write};
@@ -181,6 +181,7 @@ impl Client<'_> {
             return Ok(stream);
         }
         self.check_quit_is_safe()?;
+        self.check_tmp()?;
         let _trigger = self.create_trigger()?;
         self.process.send_quit()?;
         let began = Instant::now();
@@ -229,6 +230,23 @@ impl Client<'_> {
                 return Err(Error::QuitNotCaught { pid });
             }
         }
+    }
+
+    /// Refuses if the JVM cannot make its socket: it would not answer, and only time would tell.
+    fn check_tmp(&self) -> Result<(), Error> {
+        let reason = match self.root.open_dir("/tmp") {
+            Ok(tmp) => match rustix::fs::fstatvfs(&tmp) {
+                Ok(mounted) if mounted.f_flag.contains(StatVfsMountFlags::RDONLY) => Errno::ROFS,
+                _ => return Ok(()),
+            }
+            .to_string(),
+            Err(error) if error.kind() == ErrorKind::NotFound => error.to_string(),
+            Err(_) => return Ok(()),
+        };
+        Err(Error::NoTmp {
+            pid: self.process.pid(),
+            reason,
+        })
     }
 
     /// The listener's socket as HotSpot names it.
