@@ -1,5 +1,5 @@
-//! Why the kernel does not permit us to read or to sample a process, and the remedy. Must not try it
-//! again.
+//! Why the kernel does not permit us to read or to sample a process, and the remedy. Must not try
+//! it again.
 
 use crate::sys::perf;
 use std::fmt;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn filter_is_not_claimed_where_events_open() {
-        // Whoever can open an event is not filtered.
+        // A process that can open an event is not filtered.
         let wish = perf::Wish {
             period_ns: 1_000_000,
             stack_bytes: 8,

@@ -8,7 +8,7 @@ import java.util.concurrent.ThreadLocalRandom;
  * and monitors on them, have to be made again at these moments.
  */
 public final class Deopt {
-    /** What compiled code first sees one implementation of. */
+    /** Compiled code first sees one implementation of it. */
     public interface Shape {
         long area(long scale);
     }
@@ -54,12 +54,12 @@ public final class Deopt {
         System.out.println("checksum " + checksum);
     }
 
-    /** What the fresh class does. */
+    /** The work of a new class. */
     public interface Work {
         long run(List<Shape> shapes, int times, int step);
     }
 
-    /** Loaded anew in each round. */
+    /** Loaded again in each round. */
     public static final class Job implements Work {
         private long[] sums = new long[64];
 
@@ -101,7 +101,7 @@ public final class Deopt {
         }
     }
 
-    /** Defines the job itself, and leaves all else to its parent. */
+    /** Defines the job and its pairs. All other classes come from its parent. */
     static final class Again extends ClassLoader {
         Again() {
             super(Deopt.class.getClassLoader());
