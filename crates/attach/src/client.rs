@@ -234,19 +234,8 @@ impl Client<'_> {
 
     /// Refuses if the JVM cannot make its socket: it would not answer, and only time would tell.
     fn check_tmp(&self) -> Result<(), Error> {
-        let reason = match self.root.open_dir("/tmp") {
-            Ok(tmp) => match rustix::fs::fstatvfs(&tmp) {
-                Ok(mounted) if mounted.f_flag.contains(StatVfsMountFlags::RDONLY) => Errno::ROFS,
-                _ => return Ok(()),
-            }
-            .to_string(),
-            Err(error) if error.kind() == ErrorKind::NotFound => error.to_string(),
-            Err(_) => return Ok(()),
-        };
-        Err(Error::NoTmp {
-            pid: self.process.pid(),
-            reason,
-        })
+        let pid = self.process.pid();
+        missing_tmp(self.root).map_or(Ok(()), |reason| Err(Error::NoTmp { pid, reason }))
     }
 
     /// The listener's socket as HotSpot names it.
@@ -363,6 +352,19 @@ pub(crate) fn check_runs(process: &Process) -> Result<Status, Error> {
     Ok(status)
 }
 
+/// Why no file can be made in `/tmp` of this root, whoever tries.
+fn missing_tmp(root: &Root) -> Option<String> {
+    let is_read_only = |tmp: &OwnedFd| {
+        rustix::fs::fstatvfs(tmp)
+            .is_ok_and(|mounted| mounted.f_flag.contains(StatVfsMountFlags::RDONLY))
+    };
+    match root.open_dir("/tmp") {
+        Ok(tmp) => is_read_only(&tmp).then(|| Errno::ROFS.to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Some(error.to_string()),
+        Err(_) => None,
+    }
+}
+
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
@@ -399,5 +401,23 @@ impl Drop for Trigger {
     fn drop(&mut self) {
         // A failure has no remedy, and HotSpot ignores the file once it listens.
         let _ = rustix::fs::unlinkat(&self.dir, &*self.name, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tmp_is_found_before_the_jvm_is_asked() {
+        let path = std::env::temp_dir().join(format!("dwell-client-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        let root = Root::new(std::fs::File::open(&path).unwrap().into());
+        let reason = missing_tmp(&root).unwrap();
+        assert!(reason.starts_with("No such file"), "{reason}");
+        std::fs::create_dir(path.join("tmp")).unwrap();
+        assert_eq!(missing_tmp(&root), None);
+        std::fs::remove_dir_all(path).unwrap();
     }
 }
