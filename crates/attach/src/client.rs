@@ -352,7 +352,7 @@ pub(crate) fn check_runs(process: &Process) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Why no file can be made in `/tmp` of this root, whoever tries.
+/// Why no user can make a file in `/tmp` of this root.
 fn missing_tmp(root: &Root) -> Option<String> {
     let is_read_only = |tmp: &OwnedFd| {
         rustix::fs::fstatvfs(tmp)
