@@ -12,7 +12,7 @@ use crate::protocol::{self, Reply, Unwritable, Version};
 use crate::root::{Root, fd_path};
 use crate::sys::peer_pid;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{ErrorKind, Read, Write};
@@ -181,6 +181,7 @@ impl Client<'_> {
             return Ok(stream);
         }
         self.check_quit_is_safe()?;
+        self.check_tmp()?;
         let _trigger = self.create_trigger()?;
         self.process.send_quit()?;
         let began = Instant::now();
@@ -229,6 +230,12 @@ impl Client<'_> {
                 return Err(Error::QuitNotCaught { pid });
             }
         }
+    }
+
+    /// Refuses if the JVM cannot make its socket: it would not answer, and only time would tell.
+    fn check_tmp(&self) -> Result<(), Error> {
+        let pid = self.process.pid();
+        missing_tmp(self.root).map_or(Ok(()), |reason| Err(Error::NoTmp { pid, reason }))
     }
 
     /// The listener's socket as HotSpot names it.
@@ -345,6 +352,19 @@ pub(crate) fn check_runs(process: &Process) -> Result<Status, Error> {
     Ok(status)
 }
 
+/// Why no user can make a file in `/tmp` of this root.
+fn missing_tmp(root: &Root) -> Option<String> {
+    let is_read_only = |tmp: &OwnedFd| {
+        rustix::fs::fstatvfs(tmp)
+            .is_ok_and(|mounted| mounted.f_flag.contains(StatVfsMountFlags::RDONLY))
+    };
+    match root.open_dir("/tmp") {
+        Ok(tmp) => is_read_only(&tmp).then(|| Errno::ROFS.to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Some(error.to_string()),
+        Err(_) => None,
+    }
+}
+
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
@@ -381,5 +401,23 @@ impl Drop for Trigger {
     fn drop(&mut self) {
         // A failure has no remedy, and HotSpot ignores the file once it listens.
         let _ = rustix::fs::unlinkat(&self.dir, &*self.name, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tmp_is_found_before_the_jvm_is_asked() {
+        let path = std::env::temp_dir().join(format!("dwell-client-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        let root = Root::new(std::fs::File::open(&path).unwrap().into());
+        let reason = missing_tmp(&root).unwrap();
+        assert!(reason.starts_with("No such file"), "{reason}");
+        std::fs::create_dir(path.join("tmp")).unwrap();
+        assert_eq!(missing_tmp(&root), None);
+        std::fs::remove_dir_all(path).unwrap();
     }
 }

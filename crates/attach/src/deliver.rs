@@ -2,11 +2,12 @@
 //!
 //! dwell never loads a library that another user could have written. Its directory and file must
 //! belong to the target's user (or root, or us). Other users must not be able to write to either or
-//! to replace them, and the bytes are compared with ours. Directories mounted `noexec` are skipped.
+//! to replace them, and the bytes are compared with ours. One exception: a pod's volume as `/tmp`,
+//! which all users of the pod may write to. Directories mounted `noexec` are skipped.
 
 use crate::root::{Root, read_regular};
 use crate::{Error, credentials::Credentials};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatVfsMountFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -107,7 +108,9 @@ pub(crate) fn put(
 fn put_into(root: &Root, place: &str, library: &Library<'_>, uid: u32) -> Result<String, String> {
     let text = |error: io::Error| error.to_string();
     let base = root.open_dir(place).map_err(text)?;
-    check_base(&base, uid)?;
+    let stat = |fd| rustix::fs::fstat(fd).map_err(|error| text(error.into()));
+    let (top, here) = (stat(root.as_fd())?, stat(base.as_fd())?);
+    check_base(&base, uid, is_volume(place, &here, &top))?;
     let name = library.dir_name();
     let dir = open_or_make(&base, &name, uid)?;
     ensure_file(&dir, library, uid).map_err(text)?;
@@ -119,8 +122,15 @@ fn put_into(root: &Root, place: &str, library: &Library<'_>, uid: u32) -> Result
     ))
 }
 
+/// Whether a temporary directory is a volume of its own that belongs to root, as an `emptyDir` of
+/// Kubernetes: all may write to it, and it has no sticky bit. Only the pod's containers reach it,
+/// and they trust each other with the program's temporary files anyway.
+fn is_volume(place: &str, here: &Stat, top: &Stat) -> bool {
+    TEMPORARY.contains(&place) && here.st_dev != top.st_dev && here.st_uid == 0
+}
+
 /// In a directory that all users may write to, without the sticky bit, others can replace files.
-fn check_base(base: &OwnedFd, uid: u32) -> Result<(), String> {
+fn check_base(base: &OwnedFd, uid: u32, is_volume: bool) -> Result<(), String> {
     let mounted = rustix::fs::fstatvfs(base).map_err(|error| error.to_string())?;
     if mounted.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err("mounted noexec".to_owned());
@@ -128,7 +138,7 @@ fn check_base(base: &OwnedFd, uid: u32) -> Result<(), String> {
     let stat = rustix::fs::fstat(base).map_err(|error| error.to_string())?;
     let mode = Mode::from_raw_mode(stat.st_mode);
     let shared = mode.intersects(Mode::WGRP | Mode::WOTH) && !mode.contains(Mode::SVTX);
-    if shared {
+    if shared && !is_volume {
         return Err("others may replace files in it".to_owned());
     }
     if !trusted(stat.st_uid, uid) {
@@ -303,6 +313,33 @@ mod tests {
 
     fn chmod(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn only_temporary_volumes_of_root_may_lack_the_sticky_bit() {
+        let world = World::new("volume");
+        let top = rustix::fs::fstat(world.root.as_fd()).unwrap();
+        let of = |device: u64, owner: u32| {
+            let mut here = top;
+            (here.st_dev, here.st_uid) = (device, owner);
+            here
+        };
+        let (same, other) = (top.st_dev, top.st_dev + 1);
+        for place in TEMPORARY {
+            assert!(is_volume(place, &of(other, 0), &top), "{place}");
+            assert!(!is_volume(place, &of(same, 0), &top), "{place}: no volume");
+            assert!(!is_volume(place, &of(other, 7), &top), "{place}: of a user");
+        }
+        assert!(
+            !is_volume("/data", &of(other, 0), &top),
+            "may be a shared one"
+        );
+        // The directory itself is checked in any case.
+        chmod(&world.path.join("tmp"), 0o777);
+        let open = || fs::File::open(world.path.join("tmp")).unwrap().into();
+        let uid = Credentials::own().uid;
+        assert!(check_base(&open(), uid, false).is_err());
+        assert_eq!(check_base(&open(), uid, true), Ok(()));
     }
 
     #[test]

@@ -60,11 +60,13 @@ pub enum Error {
     /// The process is ours, but protected (capabilities, a container's policy).
     #[error(
         "the kernel denies access to process {pid} ({detail}); {}",
-        missing_right()
+        missing_right(*.owner)
     )]
     Protected {
         /// The requested pid.
         pid: u32,
+        /// Number of its user.
+        owner: u32,
         /// The operation that was refused.
         detail: String,
     },
@@ -173,12 +175,23 @@ pub enum Error {
         text: String,
     },
     /// The library fits into no directory of the target.
-    #[error("no directory that JVM {pid} can load a library from is writable (tried {tried})")]
+    #[error(
+        "no directory that JVM {pid} can load a library from is writable (tried {tried}); {}",
+        without_delivery(*.pid)
+    )]
     NoPlace {
         /// The requested pid.
         pid: u32,
         /// Directories tried, each with its error.
         tried: String,
+    },
+    /// HotSpot has its socket in `/tmp` and nowhere else.
+    #[error("JVM {pid} cannot listen in /tmp ({reason}); {}", without_delivery(*.pid))]
+    NoTmp {
+        /// The requested pid.
+        pid: u32,
+        /// The problem with `/tmp`.
+        reason: String,
     },
     /// The library fits into no directory of this machine.
     #[error("no directory that the agent can be loaded from is writable (tried {tried})")]
@@ -206,15 +219,32 @@ pub enum Error {
     },
 }
 
-/// The right that root lacks to examine a process, or the user to run as.
-fn missing_right() -> &'static str {
+/// The right that root lacks to examine a process of this user, or the user to run as.
+fn missing_right(owner: u32) -> String {
     match rustix::process::geteuid().is_root() {
-        true => {
-            "root lacks CAP_SYS_PTRACE here: run dwell on the host, or give the container \
-             --cap-add=SYS_PTRACE"
-        }
-        false => "run dwell as root",
+        true => root_lacks(Some(owner)),
+        false => "run dwell as root".to_owned(),
     }
+}
+
+/// The remedies for root that may not examine a process of this user. That user itself needs no
+/// capability.
+#[must_use]
+pub fn root_lacks(owner: Option<u32>) -> String {
+    let text = "root lacks CAP_SYS_PTRACE here: run dwell on the host, or give the container \
+                --cap-add=SYS_PTRACE";
+    match owner {
+        Some(owner) if owner != 0 => format!("{text}, or run dwell as user {owner}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The ways to record a JVM that cannot be given the library, or cannot be talked to.
+fn without_delivery(pid: u32) -> String {
+    format!(
+        "use dwell record --no-agent {pid}, or start the JVM with -agentpath and libdwell.so on a \
+         volume"
+    )
 }
 
 /// The users that may examine a process of this user.
@@ -251,6 +281,31 @@ mod tests {
                 .to_string()
                 .ends_with("for process 7: no storage space")
         );
+    }
+
+    #[test]
+    fn root_without_rights_may_run_as_the_owner() {
+        let text = root_lacks(Some(1000));
+        assert!(
+            text.ends_with("give the container --cap-add=SYS_PTRACE, or run dwell as user 1000"),
+            "{text}"
+        );
+        for owner in [Some(0), None] {
+            assert!(root_lacks(owner).ends_with("--cap-add=SYS_PTRACE"));
+        }
+    }
+
+    #[test]
+    fn place_refusals_name_both_other_ways() {
+        let (pid, tried) = (7, "/tmp: Read-only file system".to_owned());
+        let reason = "Read-only file system".to_owned();
+        for error in [Error::NoPlace { pid, tried }, Error::NoTmp { pid, reason }] {
+            let text = error.to_string();
+            for part in ["JVM 7 ", "Read-only", "--no-agent", "-agentpath", "volume"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+            assert!(!text.contains('\n'));
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub mod version;
 
 pub use deliver::{Library, place_locally};
 pub use discover::{Jvm, list};
-pub use error::Error;
+pub use error::{Error, root_lacks};
 pub use process::Process;
 pub use protocol::Reply;
 pub use scratch::Scratch;

@@ -303,6 +303,7 @@ fn denied(process: &Process, what: &str, error: io::Error) -> Error {
     if status.euid == Credentials::own().uid || is_root {
         return Error::Protected {
             pid,
+            owner: status.euid,
             detail: match is_root {
                 true => format!("{what}: {error}"),
                 false => hidden::advice(what, &error),

@@ -515,7 +515,7 @@ pub struct Stacks {
     /// Group threads with the same stack
     #[arg(long)]
     pub group: bool,
-    /// Stop a running thread for a moment if it cannot be read otherwise
+    /// Stop a running thread for a moment if it cannot be sampled. Default under seccomp
     #[arg(long)]
     pub stop: bool,
     /// Number of dumps

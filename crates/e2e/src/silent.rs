@@ -1,7 +1,7 @@
 //! Describes the state of a JVM that does not answer, for the message of the test that fails.
 
 use dwell_attach::Target;
-use dwell_outside::dump::{Dumper, Options, Thread};
+use dwell_outside::dump::{Dumper, Options, Stop, Thread};
 use dwell_outside::names::Named;
 use dwell_outside::{Live, Vm};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub fn what_it_does(target: &Target) -> String {
         native: true,
         virtual_max: 0,
         running: Duration::from_millis(200),
-        stop: false,
+        stop: Stop::Never,
     });
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut text = format!("load {}, safepoint {:?}", load.trim(), dump.safepoint);

@@ -2,6 +2,7 @@
 //! its lock. Also deadlocks, and the safepoint that is under way.
 
 use crate::deadlock;
+use crate::denied::Refusal;
 use crate::look::{Looker, Seen, TRIES, Trail, VmState, Whom};
 use crate::memory::Pages;
 use crate::names::{Named, Namer};
@@ -37,7 +38,31 @@ pub struct Options {
     /// Maximum wait for samples of running threads.
     pub running: Duration,
     /// Whether a running thread may be stopped for a moment if it could not be sampled.
-    pub stop: bool,
+    pub stop: Stop,
+}
+
+/// When a running thread may be stopped for a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Never.
+    Never,
+    /// If a seccomp filter forbids samples. Such a filter is usual in containers, and no right of
+    /// the user's lifts it.
+    IfFiltered,
+    /// If it was not sampled, for any reason.
+    IfNotSampled,
+}
+
+impl Stop {
+    /// Whether threads without a sample may be stopped after this refusal of samples.
+    #[must_use]
+    pub fn applies(self, refusal: Option<&Refusal>) -> bool {
+        match self {
+            Stop::Never => false,
+            Stop::IfFiltered => refusal == Some(&Refusal::Seccomp),
+            Stop::IfNotSampled => true,
+        }
+    }
 }
 
 /// Kind of a thread.
@@ -196,7 +221,7 @@ pub struct Dump {
     /// Whether this JVM shows its safepoints at all.
     pub safepoints_are_known: bool,
     /// The reason why running threads could not be sampled.
-    pub refusal: Option<String>,
+    pub refusal: Option<Refusal>,
 }
 
 /// A thread before its owner is known.
@@ -488,7 +513,7 @@ impl<'d, 't> Dumper<'d, 't> {
         options: &Options,
         late: Sampling,
         halves: &mut [Half],
-    ) -> Option<String> {
+    ) -> Option<Refusal> {
         let ready = |half: &Half| half.thread.cause == Cause::Running && half.thread.tid.is_some();
         let wanted = |half: &Half| ready(half) && half.thread.how != How::InPlace;
         let tids: Vec<i32> = halves
@@ -502,6 +527,8 @@ impl<'d, 't> Dumper<'d, 't> {
             .filter(|tid| !copies.contains_key(tid))
             .collect();
         let (more, refusal) = running::sample(&left, options.running);
+        let refusal = refusal.map(|error| Refusal::of(&error));
+        let may_stop = options.stop.applies(refusal.as_ref());
         copies.extend(more);
         for half in halves.iter_mut().filter(|half| wanted(half)) {
             let tid = half.thread.tid.unwrap_or(0);
@@ -511,11 +538,11 @@ impl<'d, 't> Dumper<'d, 't> {
             };
             match copies.remove(&tid) {
                 Some(copied) => self.sampled(half, whom, &copied),
-                None if options.stop => self.stopped(half, whom),
+                None if may_stop => self.stopped(half, whom),
                 None => {}
             }
         }
-        refusal.map(|error| error.to_string())
+        refusal
     }
 
     fn sampled(&mut self, half: &mut Half, whom: Whom, copied: &running::Copied) {
@@ -691,6 +718,21 @@ pub(crate) fn for_cause(frame: &Named) -> Option<cause::Named<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_stopped_by_itself_only_under_seccomp() {
+        let seccomp = Some(Refusal::Seccomp);
+        let denied = Some(Refusal::NotPermitted("Permission denied".to_owned()));
+        let failed = Some(Refusal::Failed("Too many open files".to_owned()));
+        for (stop, expected) in [
+            (Stop::Never, [false, false, false, false]),
+            (Stop::IfFiltered, [true, false, false, false]),
+            (Stop::IfNotSampled, [true, true, true, true]),
+        ] {
+            let found = [&seccomp, &denied, &failed, &None].map(|it| stop.applies(it.as_ref()));
+            assert_eq!(found, expected, "{stop:?}");
+        }
+    }
 
     #[test]
     fn states_are_named_as_java_names_them() {

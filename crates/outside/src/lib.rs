@@ -28,6 +28,7 @@ pub mod task;
 pub mod virtuals;
 pub mod vm;
 
-pub use dump::{Dump, Options, Thread};
+pub use denied::Refusal;
+pub use dump::{Dump, Options, Stop, Thread};
 pub use memory::Live;
 pub use vm::{Error, Vm};

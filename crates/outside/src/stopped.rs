@@ -1,5 +1,6 @@
-//! Stacks of threads that are stopped for a moment, one at a time and only at the user's request.
-//! For machines without perf events, and for threads that do not get a processor.
+//! Stacks of threads that are stopped for a moment, one at a time: at the user's request, or if
+//! seccomp forbids samples. For machines without perf events, and for threads that do not get a
+//! processor.
 
 use crate::look::{Looker, Trail, Whom, failure_of};
 use crate::memory::Pages;

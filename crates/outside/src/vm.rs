@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel does not permit us to read its memory.
-    #[error("the memory of process {pid} cannot be read ({why}); {}", remedy(.why.kind()))]
+    #[error("the memory of process {pid} cannot be read ({why}); {}", remedy(*.pid, .why.kind()))]
     Denied {
         /// The process.
         pid: u32,

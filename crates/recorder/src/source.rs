@@ -3,7 +3,7 @@
 use crate::options::EngineChoice;
 use crate::sys::allocator;
 use dwell_host::small_files;
-use dwell_signal::{Config, Engine, EngineKind, PerfLevel};
+use dwell_signal::{Config, Engine, EngineKind, Errno, PerfLevel};
 
 /// The sampling engine, and why it was chosen.
 #[derive(Clone)]
@@ -84,13 +84,58 @@ fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
             };
             Ok((EngineKind::Perf { kernel }, reason.into()))
         }
-        Err(errno) if choice == EngineChoice::Perf => Err(format!(
-            "engine=perf: perf_event_open is refused ({errno}); use engine=timer, or lower \
+        Err(errno) => refused(choice, errno, dwell_signal::perf_is_filtered()),
+    }
+}
+
+/// The engine if perf events are refused. A seccomp filter refuses them whatever the kernel's
+/// settings are.
+fn refused(
+    choice: EngineChoice,
+    errno: Errno,
+    is_filtered: bool,
+) -> Result<(EngineKind, String), String> {
+    let (by, remedy) = match is_filtered {
+        true => (
+            "by seccomp".to_owned(),
+            "allow it in the container's seccomp profile",
+        ),
+        false => (format!("({errno})"), "lower kernel.perf_event_paranoid"),
+    };
+    let reason = format!("perf_event_open is refused {by}");
+    match choice {
+        EngineChoice::Perf => Err(format!(
+            "engine=perf: {reason}; use engine=timer, or {remedy}"
+        )),
+        _ => Ok((EngineKind::Timer, reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_perf_events_have_the_remedy_of_their_cause() {
+        let of = |choice, is_filtered| match refused(choice, Errno(1), is_filtered) {
+            Ok((kind, reason)) => {
+                assert_eq!(kind, EngineKind::Timer);
+                reason
+            }
+            Err(why) => why,
+        };
+        let any = EngineChoice::Auto;
+        assert_eq!(of(any, true), "perf_event_open is refused by seccomp");
+        assert_eq!(of(any, false), "perf_event_open is refused (errno 1)");
+        assert_eq!(
+            of(EngineChoice::Perf, true),
+            "engine=perf: perf_event_open is refused by seccomp; use engine=timer, or allow it in \
+             the container's seccomp profile"
+        );
+        assert_eq!(
+            of(EngineChoice::Perf, false),
+            "engine=perf: perf_event_open is refused (errno 1); use engine=timer, or lower \
              kernel.perf_event_paranoid"
-        )),
-        Err(errno) => Ok((
-            EngineKind::Timer,
-            format!("perf_event_open is refused ({errno})"),
-        )),
+        );
     }
 }

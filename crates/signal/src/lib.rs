@@ -61,5 +61,5 @@ pub use slots::{
     Allocation, Asked, CHUNKS_MAX, Followed, LockOwner, REGIONS_MAX, Region, Slot, SlotFrames,
     SlotHeader, SnapshotMemory, Wait, WalkTarget,
 };
-pub use sys::Errno;
+pub use sys::{Errno, perf_is_filtered};
 pub use vantage::Vantage;

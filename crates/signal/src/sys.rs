@@ -585,6 +585,20 @@ pub fn perf_event_open(
     move_up(fd).inspect_err(|_| close(fd))
 }
 
+/// Whether a seccomp filter keeps `perf_event_open` from the kernel: with flags that do not exist,
+/// the kernel answers EINVAL before it checks any permission.
+#[must_use]
+pub fn perf_is_filtered() -> bool {
+    let any = usize::MAX;
+    // SAFETY: the kernel refuses the flags before it reads the structure, which is none.
+    let answer =
+        check(unsafe { arch::syscall(libc::SYS_perf_event_open, [0, 0, any, any, any, 0]) });
+    matches!(
+        answer,
+        Err(Errno(libc::EPERM | libc::EACCES | libc::ENOSYS))
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

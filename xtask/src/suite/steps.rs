@@ -133,7 +133,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     // The longest first, so that they do not delay the end.
     let packages = || part("packages install and run", Count::One, "xtask/packages");
     let released: Vec<Part> = match all {
-        true => vec![applications(), benchmarks(), packages()],
+        true => vec![applications(), benchmarks(), containers(), packages()],
         false => Vec::new(),
     };
     let others = vec![
@@ -174,6 +174,13 @@ fn benchmarks() -> Part {
     let mut benchmarks = part("benchmarks of JMH", Count::One, "examples/jmh/run");
     benchmarks.kind = Kind::Measured;
     benchmarks
+}
+
+/// JVMs in containers, recorded from the host, inside, and from sidecars.
+fn containers() -> Part {
+    let mut containers = part("containers", Count::One, "examples/containers/run");
+    containers.kind = Kind::Measured;
+    containers
 }
 
 /// The check of the built files for other libcs.
@@ -287,11 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_only_installed_if_everything_is_tried() {
+    fn packages_and_containers_only_run_if_everything_is_tried() {
         for all in [false, true] {
             let parts = beside(Path::new("/repository"), all, 7);
-            let mut commands = parts.iter().flat_map(|part| &part.command);
-            assert_eq!(commands.any(|word| word == "xtask/packages"), all);
+            for script in ["xtask/packages", "examples/containers/run"] {
+                let mut commands = parts.iter().flat_map(|part| &part.command);
+                assert_eq!(commands.any(|word| word == script), all, "{script}");
+            }
         }
     }
 

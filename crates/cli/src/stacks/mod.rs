@@ -7,11 +7,11 @@ mod tests;
 mod text;
 
 use crate::args::Stacks;
-use crate::{find, sys};
+use crate::{find, sys, units};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
 use dwell_outside::dump::{Dumper, How, Options};
-use dwell_outside::{Dump, Error, Live, Vm};
+use dwell_outside::{Dump, Error, Live, Refusal, Stop, Vm};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,10 @@ pub fn run(args: &Stacks) -> Result<()> {
         native: args.native,
         virtual_max: args.r#virtual.unwrap_or(0),
         running: RUNNING,
-        stop: args.stop,
+        stop: match args.stop {
+            true => Stop::IfNotSampled,
+            false => Stop::IfFiltered,
+        },
     };
     let mut next = Instant::now();
     for look in 0..args.repeat {
@@ -52,7 +55,9 @@ pub fn run(args: &Stacks) -> Result<()> {
         };
         crate::print(&text)?;
         if look + 1 == args.repeat {
-            advise(&dump, args);
+            if let Some(advice) = advice(&dump, args) {
+                note!("dwell: {advice}");
+            }
             break;
         }
         next += args.interval;
@@ -75,20 +80,35 @@ pub fn open(target: &Target) -> Result<Live> {
     })
 }
 
-/// Prints why running threads have no stack, with the remedy.
-fn advise(dump: &Dump, args: &Stacks) {
-    let without = dump
-        .threads
-        .iter()
-        .filter(|thread| thread.how == How::NotSampled);
-    let count = without.count();
-    if let Some(why) = &dump.refusal
-        && count > 0
-        && !args.stop
-    {
-        note!(
-            "dwell: {count} threads run and could not be sampled ({why}); run dwell as root, \
-             lower kernel.perf_event_paranoid to 2, or add --stop"
-        );
+/// Why running threads have no stack, with the remedy, or why they were stopped.
+fn advice(dump: &Dump, args: &Stacks) -> Option<String> {
+    let why = dump.refusal.as_ref().filter(|_| !args.stop)?;
+    let threads = |how: How| dump.threads.iter().filter(move |thread| thread.how == how);
+    let counted = |how: How| match threads(how).count() {
+        1 => "1 running thread".to_owned(),
+        count => format!("{count} running threads"),
+    };
+    let is_any = |how: How| threads(how).next().is_some();
+    if is_any(How::NotSampled) {
+        let missing = counted(How::NotSampled);
+        let remedy = why.remedy();
+        let remedy = match (why, remedy) {
+            // Stops were tried.
+            (Refusal::Seccomp, Some(remedy)) => format!("cannot be stopped either; {remedy}"),
+            (_, Some(remedy)) => format!("{remedy}, or add --stop"),
+            (_, None) => "add --stop".to_owned(),
+        };
+        return Some(match why {
+            Refusal::Seccomp => format!("{why}: {missing} {remedy}"),
+            _ => format!("{missing} could not be sampled ({why}); {remedy}"),
+        });
     }
+    let longest = threads(How::Stopped)
+        .filter_map(|thread| thread.stood)
+        .max()?;
+    let longest = units::short(longest.as_nanos() as u64);
+    let stopped = counted(How::Stopped);
+    Some(format!(
+        "{why}: {stopped} stopped for at most {longest} to be read, as with --stop"
+    ))
 }

@@ -5,7 +5,7 @@ use crate::args::Stacks;
 use dwell_attach::Jvm;
 use dwell_outside::dump::{How, Kind, LockedText, OwnerText, Safepoint, WantedText};
 use dwell_outside::names::{FrameKind, Method, Named};
-use dwell_outside::{Dump, Thread};
+use dwell_outside::{Dump, Refusal, Thread};
 use dwell_wall::cause::Cause;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -142,6 +142,54 @@ fn dump() -> Dump {
         safepoints_are_known: true,
         refusal: None,
     }
+}
+
+/// The advice for a dump in which `count` threads run and were read in the way `how`.
+fn advised(refusal: Option<Refusal>, how: How, count: usize, stop: bool) -> Option<String> {
+    let mut dump = dump();
+    dump.refusal = refusal;
+    for thread in dump.threads.iter_mut().take(count) {
+        thread.how = how;
+        thread.stood = (how == How::Stopped).then_some(Duration::from_micros(300));
+    }
+    super::advice(&dump, &Stacks { stop, ..args() })
+}
+
+#[test]
+fn advice_follows_the_reason_of_the_refusal() {
+    let seccomp = || Some(Refusal::Seccomp);
+    let failed = || {
+        Some(Refusal::Failed(
+            "Too many open files (os error 24)".to_owned(),
+        ))
+    };
+    let denied = || Some(Refusal::NotPermitted("Permission denied".to_owned()));
+    let text = advised(seccomp(), How::Stopped, 2, false);
+    assert_eq!(
+        text.as_deref(),
+        Some(
+            "seccomp forbids perf_event_open here: 2 running threads stopped for at most 300 us to \
+             be read, as with --stop"
+        )
+    );
+    let text = advised(seccomp(), How::NotSampled, 1, false).unwrap();
+    has(
+        &text,
+        &["1 running thread cannot be stopped either; run dwell on the host"],
+    );
+    let text = advised(failed(), How::NotSampled, 3, false);
+    assert_eq!(
+        text.as_deref(),
+        Some(
+            "3 running threads could not be sampled (Too many open files (os error 24)); add --stop"
+        )
+    );
+    let text = advised(denied(), How::NotSampled, 1, false).unwrap();
+    assert!(text.ends_with(", or add --stop"), "{text}");
+    // Nothing to say: all was read, or the user knows.
+    assert_eq!(advised(seccomp(), How::InPlace, 2, false), None);
+    assert_eq!(advised(None, How::NotSampled, 2, false), None);
+    assert_eq!(advised(seccomp(), How::Stopped, 2, true), None);
 }
 
 fn has(text: &str, parts: &[&str]) {

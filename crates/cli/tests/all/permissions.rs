@@ -49,6 +49,8 @@ fn unreadable_process_is_refused_with_remedy() {
     let pid = other.pid.to_string();
     let done = with_less(&place, &rights, &["stacks", &pid]).exits(1);
     assert!(done.error().contains("CAP_SYS_PTRACE"), "{done:?}");
+    let remedy = format!("or run dwell as user {NOBODY}");
+    assert!(done.error().contains(&remedy), "{done:?}");
     other.assert_untouched();
     // With all rights, the process is readable for any owner.
     let done = place.dwell(&["stacks", &pid]).exits(0);

@@ -7,7 +7,7 @@ use dwell_attach::Target;
 use dwell_e2e::{
     Jdk, Place, Program, Starter, both, each, jdks, record_outside, since, turn, turn_beside_jdk,
 };
-use dwell_outside::dump::{Dumper, How, Kind, Options};
+use dwell_outside::dump::{Dumper, How, Kind, Options, Stop};
 use dwell_outside::names::Named;
 use dwell_outside::{Dump, Live, Thread, Vm};
 use dwell_walker::FrameKind;
@@ -19,7 +19,7 @@ const PLAIN: Options = Options {
     native: false,
     virtual_max: 0,
     running: Duration::from_millis(300),
-    stop: false,
+    stop: Stop::Never,
 };
 /// Longer waits are hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -397,7 +397,7 @@ fn running_threads_are_sampled_or_stopped_on_demand() {
         // As if perf events were not permitted: there is no time for a sample.
         let stop = Options {
             running: Duration::ZERO,
-            stop: true,
+            stop: Stop::IfNotSampled,
             ..PLAIN
         };
         let seen = asked(program.pid, &stop, How::Stopped);

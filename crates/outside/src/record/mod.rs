@@ -14,6 +14,7 @@ mod unmounted;
 mod wall;
 
 use crate::clock::now_ns;
+use crate::denied::Refusal;
 use crate::look::{Looker, Trail};
 use crate::memory::{Overlay, Pages};
 use crate::names::{Named, Namer};
@@ -77,15 +78,12 @@ pub struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel does not permit us to sample it.
-    #[error(
-        "the kernel does not allow samples of process {pid} ({why}); run dwell as root, or lower \
-         kernel.perf_event_paranoid to 2 as its user"
-    )]
+    #[error("the kernel does not allow samples of process {pid} ({why}); {}", remedy(.why))]
     NotPermitted {
         /// The process.
         pid: u32,
-        /// The kernel's error.
-        why: io::Error,
+        /// The reason.
+        why: Refusal,
     },
     /// Each thread needs a descriptor on each processor.
     #[error(
@@ -110,6 +108,15 @@ pub enum Error {
     /// The JVM cannot be read.
     #[error(transparent)]
     Vm(#[from] VmError),
+}
+
+/// The remedy for a refusal of samples. The agent needs no permission.
+fn remedy(why: &Refusal) -> String {
+    let agent = "use the agent (without --no-agent)";
+    match why.remedy() {
+        Some(remedy) => format!("{agent}, or {remedy}"),
+        None => agent.to_owned(),
+    }
 }
 
 /// Sums of a recording so far.
@@ -168,7 +175,10 @@ impl<'r, 't> Recorder<'r, 't> {
         vm.modules.prepare();
         let tids: Vec<i32> = tasks.all().into_iter().map(|(tid, _)| tid).collect();
         let cpu = Cpu::open(&tids, wanted.cpu).map_err(|refused| match refused {
-            Refused::Kernel(why) => Error::NotPermitted { pid: jvm.pid, why },
+            Refused::Kernel(why) => Error::NotPermitted {
+                pid: jvm.pid,
+                why: Refusal::of(&why),
+            },
             Refused::TooMany {
                 processors,
                 needed,

@@ -225,6 +225,26 @@ fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd>
     }
 }
 
+/// Whether a seccomp filter keeps `perf_event_open` from the kernel: with flags that do not exist,
+/// the kernel answers EINVAL before it checks any permission.
+#[must_use]
+pub fn is_filtered() -> bool {
+    let null = std::ptr::null::<perf_event_attr>();
+    // SAFETY: the kernel refuses the flags before it reads the structure.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            null,
+            0,
+            -1,
+            -1,
+            libc::c_ulong::MAX,
+        )
+    };
+    let error = io::Error::last_os_error().raw_os_error();
+    answer < 0 && matches!(error, Some(libc::EPERM | libc::EACCES | libc::ENOSYS))
+}
+
 /// Waits until one of the events has a sample, or the time is over.
 pub fn wait(events: &[&Event], time: Duration) {
     let mut polled: Vec<libc::pollfd> = events
