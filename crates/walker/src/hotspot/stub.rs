@@ -41,6 +41,10 @@ pub fn interrupted_caller<M: Memory>(
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
+        let by_code = way_out::caller_of_patching_adapter(mem, regs, checks);
+        if let Some(found) = by_code.filter(|it| is_generated_caller(checks, *it)) {
+            return Ok(Some(Caller::Certain(found.into())));
+        }
         // Adapters are between compiled code, the interpreter and stubs. An adapter may have saved
         // registers, and other candidates among them are older: from a handler that ran there
         // before, for example.
@@ -327,6 +331,10 @@ pub fn calling_caller<M: Memory>(
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
+        let by_code = way_out::caller_of_patching_adapter_after_call(mem, regs, checks);
+        if let Some(found) = by_code.filter(|it| is_generated_caller(checks, *it)) {
+            return Ok(Some(Caller::Certain(found.into())));
+        }
         return saved_caller(mem, blob, regs, checks);
     }
     // At a call of the VM, the frame has the size that the VM itself assumes.
