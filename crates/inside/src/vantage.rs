@@ -237,18 +237,7 @@ fn innermost_method(live: &Live, record: &ThreadRecord) -> Option<u64> {
     // Stubs come before it. The last one is for the failure: the walk stops on purpose.
     const FRAMES: usize = 6;
     let mut frames = [Frame::EMPTY; FRAMES];
-    let walk = VIEW.read(|view| {
-        let (_, context) = waiting(live, &view.vm.layout, record, None);
-        let walker = Walker {
-            // The same code as for threads that wait.
-            mem: &Noting::nothing(*live),
-            layout: &view.vm.layout,
-            code: &view.vm.code,
-            native: &Read(&view.map),
-            cache: None,
-        };
-        walker.walk_java(&context, &mut frames[..])
-    })?;
+    let walk = walk_waiting(live, record, None, None, None, &mut frames)?;
     let frames = frames.iter().take(walk.len);
     let mut frames = frames.take_while(|frame| frame.kind != FrameKind::Failed);
     frames.find(|it| it.kind.is_managed()).map(|it| it.id)

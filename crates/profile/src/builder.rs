@@ -200,10 +200,12 @@ impl Builder {
         self.looks.push(look);
     }
 
-    /// Adds wall-clock samples of a virtual thread that kept its carrier while it waited.
-    pub fn look_on(&mut self, look: Look, carrier: ThreadId) {
-        let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
-        self.carriers.insert(place, carrier);
+    /// Adds wall-clock samples, with the carrier if a virtual thread kept it while it waited.
+    pub fn look_on(&mut self, look: Look, carrier: Option<ThreadId>) {
+        if let Some(carrier) = carrier {
+            let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
+            self.carriers.insert(place, carrier);
+        }
         self.looks.push(look);
     }
 

@@ -536,10 +536,7 @@ fn add_looks<'r>(
             owner_node,
         };
         for look in stopped.split(&look, cause_stopped) {
-            match sample.carrier {
-                Some(carrier) => builder.look_on(look, carrier),
-                None => builder.look(look),
-            }
+            builder.look_on(look, sample.carrier);
         }
     }
 }

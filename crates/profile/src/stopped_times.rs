@@ -69,7 +69,7 @@ impl Stopped {
         missing.into_iter().for_each(|look| builder.look(look));
     }
 
-    /// What is known of the platform threads whose wall time was recorded.
+    /// The lives of the platform threads whose wall time was recorded.
     fn lives(&self, builder: &Builder, cause: CauseId) -> BTreeMap<ThreadId, Life> {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         let carriers = builder.carriers();
@@ -138,7 +138,7 @@ struct Seen {
     context: Option<ContextId>,
 }
 
-/// What is known of a thread around stopped times.
+/// A thread's life around stopped times.
 #[derive(Debug)]
 struct Life {
     /// It was seen first and last then.
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn carrier_is_not_stopped_beside_its_virtual_thread() {
+    fn carrier_is_not_stopped_with_its_virtual_thread() {
         let found = completed(|builder| {
             waited(builder, 1, 100, 200, "park");
             builder.thread_times.push(ThreadTime {

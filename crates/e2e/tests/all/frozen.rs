@@ -1,13 +1,13 @@
 //! A process that the freezer of its control group stops.
 
-use dwell_e2e::{Freezer, Jdk, Place, Starter, View, both, each, must, turn};
+use dwell_e2e::{FrozenGroup, Jdk, Place, Starter, View, both, each, must, turn};
 use dwell_profile::{Gap, Profile, STOPPED, WallFilter};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Before and after the stop.
-const RUNS: Duration = Duration::from_millis(700);
-const FROZEN: Duration = Duration::from_millis(1500);
+const RUNS: Duration = Duration::from_millis(500);
+const FROZEN: Duration = Duration::from_millis(1200);
 /// The drainer begins a wait about every 20 ms while threads use the processors, and may have to
 /// wait for one.
 const EDGES: Duration = Duration::from_millis(300);
@@ -15,8 +15,8 @@ const EDGES: Duration = Duration::from_millis(300);
 /// A recording of a program with one thread that always runs, and for how long it was frozen.
 /// `None` if it cannot be frozen here.
 fn record(jdk: &Jdk) -> Option<(Profile, Duration)> {
-    let freezer = match Freezer::new() {
-        Ok(freezer) => freezer,
+    let group = match FrozenGroup::new() {
+        Ok(group) => group,
         Err(error) => {
             println!("skipped: no control group can be frozen here ({error})");
             return None;
@@ -25,30 +25,30 @@ fn record(jdk: &Jdk) -> Option<(Profile, Duration)> {
     let place = Place::new("frozen");
     let file = place.path("f.jfr");
     let mut program = Starter::new(jdk, &place, "Steady60")
-        .with("seconds=3 threads=1")
+        .with("seconds=2 threads=1")
         .start();
-    if let Err(error) = freezer.take(program.pid) {
+    if let Err(error) = group.take(program.pid) {
         println!("skipped: the process cannot change its control group ({error})");
         return None;
     }
     program.tell(&format!("start,cpu=10ms,wall=20ms,file={}", file.display()));
     program.pass();
     std::thread::sleep(RUNS);
-    freezer.freeze();
+    group.freeze();
     let began = Instant::now();
     std::thread::sleep(FROZEN);
     let frozen = began.elapsed();
-    freezer.thaw();
+    group.thaw();
     let _ = program.truths();
     program.tell("stop");
     program.end();
-    drop(freezer);
+    drop(group);
     let profile = Profile::from_recording(View::read(&file).recording);
     Some((profile, frozen))
 }
 
 /// Detects a stop that is not found, is not as long, or that a thread lacks: those that run and
-/// those that wait have all of it. False alarm: not by chance.
+/// those that wait have the same. False alarm: not by chance.
 #[test]
 fn measured_frozen_process_is_stopped_in_all_threads() {
     each(&turn(&both()), |jdk| {

@@ -3,6 +3,7 @@
 //! an adapter's caller is found by checking candidates.
 
 use super::codecache::{Blob, BlobKind};
+use super::straight_entry;
 use super::way_out::{self, WayOut};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
@@ -64,6 +65,13 @@ pub fn interrupted_caller<M: Memory>(
     if let Some(found) = way_out::caller(mem, regs, checks) {
         let found = below_arguments(mem, blob, found, checks);
         return Ok(Some(Caller::Certain(found)));
+    }
+    // A blob with a frame size has one stub, which begins with its code.
+    if blob.frame_bytes != 0
+        && let Some(found) = straight_entry::caller(mem, blob.code_begin, regs)
+        && is_generated_caller(checks, found)
+    {
+        return Ok(Some(Caller::Certain(found.into())));
     }
     let at = NativeRegs {
         pc: regs.pc,

@@ -241,6 +241,7 @@ pub fn caller_of_patching_adapter_after_call<M: Memory>(
     to_sender(mem, called(regs, None), checks)
 }
 
+#[inline(never)]
 fn to_sender<M: Memory>(mem: &M, state: State, checks: &impl Checks) -> Option<NativeRegs> {
     let found = follow_to(mem, state, (ENTRY_STEPS_MAX, true), checks)?;
     Some(found.caller)

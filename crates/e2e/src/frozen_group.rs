@@ -8,39 +8,39 @@ use std::time::{Duration, Instant};
 
 /// The freezer of version 1.
 const FIRST: &str = "/sys/fs/cgroup/freezer";
-/// Where groups of version 2 are, alone and beside version 1.
+/// Where groups of version 2 are, alone and next to version 1.
 const SECOND: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// A process freezes within this time, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A group; it is thawed and goes when dropped, if no process is left in it.
-pub struct Freezer {
+pub struct FrozenGroup {
     folder: PathBuf,
     /// Its version is 1.
     is_first: bool,
 }
 
-impl Freezer {
+impl FrozenGroup {
     /// A group without processes.
     ///
     /// # Errors
     /// Returns the kernel's error if no such group can be made.
-    pub fn new() -> io::Result<Freezer> {
-        let mut made = Freezer::below(Path::new(FIRST), true);
+    pub fn new() -> io::Result<FrozenGroup> {
+        let mut made = FrozenGroup::below(Path::new(FIRST), true);
         for root in SECOND {
-            made = made.or_else(|_| Freezer::below(Path::new(root), false));
+            made = made.or_else(|_| FrozenGroup::below(Path::new(root), false));
         }
         made
     }
 
-    fn below(root: &Path, is_first: bool) -> io::Result<Freezer> {
+    fn below(root: &Path, is_first: bool) -> io::Result<FrozenGroup> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = root.join(format!("dwell-frozen-{}-{number}", std::process::id()));
         fs::create_dir(&folder)?;
-        let freezer = Freezer { folder, is_first };
-        match freezer.order().exists() {
-            true => Ok(freezer),
+        let group = FrozenGroup { folder, is_first };
+        match group.order().exists() {
+            true => Ok(group),
             false => Err(Error::other(format!("{} has no freezer", root.display()))),
         }
     }
@@ -91,7 +91,7 @@ impl Freezer {
     }
 }
 
-impl Drop for Freezer {
+impl Drop for FrozenGroup {
     fn drop(&mut self) {
         self.thaw();
         let _ = fs::remove_dir(&self.folder);
