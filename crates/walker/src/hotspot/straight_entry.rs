@@ -10,8 +10,7 @@ use crate::memory::Memory;
 use crate::native::NativeRegs;
 use crate::regs::Regs;
 
-/// Maximum number of instructions followed. With all vector registers of AVX-512 there are some
-/// hundred.
+/// Maximum number of instructions followed. To save the registers of AVX-512 takes some hundred.
 const STEPS_MAX: u32 = 512;
 
 /// The registers relative to their values at the entry.
@@ -80,7 +79,7 @@ fn is_kept(operand: Operand) -> bool {
 }
 
 /// The caller of code that begins at `entry` and has come to `regs` without a branch or a call.
-/// The caller of this function must know that nothing else leads there.
+/// The caller of this function must know that no other way leads there.
 #[inline(never)]
 pub fn caller<M: Memory>(mem: &M, entry: u64, regs: &Regs) -> Option<NativeRegs> {
     let mut frame = Frame {
