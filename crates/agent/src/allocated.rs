@@ -5,6 +5,7 @@ use crate::alive;
 use crate::here::here;
 use crate::jvm::allocations::{self, Chosen};
 use crate::rate;
+use dwell_inside::vantage::allocating;
 use dwell_recorder::allocated::weight;
 use dwell_recorder::gate::Gate;
 use dwell_signal::Allocation;
@@ -33,8 +34,9 @@ pub fn allocated(chosen: &Chosen) {
     };
     let is_seen = agent.engine.allocated(record, &allocation);
     if !is_seen && allocation.is_told && agent.engine.is_running() {
-        let thread = record.user();
-        (agent.lost_objects).add(allocation.class, thread, allocation.weight);
+        let (class, thread) = (allocation.class, record.user());
+        let method = allocating::number(agent, record);
+        (agent.lost_objects).add(class, thread, method, allocation.weight);
     }
     if let (Some(followed), false) = (followed, is_seen) {
         alive::forget(agent, env, &followed);

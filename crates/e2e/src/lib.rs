@@ -19,6 +19,7 @@ macro_rules! must {
     };
 }
 
+mod frozen_group;
 mod jdk;
 mod mono;
 mod oracle;
@@ -31,6 +32,7 @@ mod recording;
 mod silent;
 pub mod stats;
 
+pub use frozen_group::FrozenGroup;
 pub use jdk::{Jdk, both, each, is_whole, jdks, since, turn, turn_beside_jdk};
 pub use mono::{Mono, Ran, skipped};
 pub use oracle::{Verified, jfr_tool, verify};

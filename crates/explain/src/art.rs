@@ -561,7 +561,7 @@ impl Art {
         let mut builder = self.builder.clone();
         for (look, carrier) in &self.looks {
             match carrier {
-                Some(carrier) => builder.look_on(*look, *carrier),
+                Some(carrier) => builder.look_on(*look, Some(*carrier)),
                 None => builder.look(*look),
             }
         }

@@ -5,6 +5,7 @@
 //! handlers apply. The drainer publishes a [`View`] with all data for walks except the thread's
 //! own. It does not walk these stacks itself, but names their frames.
 
+pub mod allocating;
 pub mod remembered;
 
 use crate::jvm::Vm;
@@ -17,7 +18,7 @@ use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
 use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::threads as vm_threads;
-use dwell_walker::{Anchor, Frame, Memory, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Anchor, Frame, FrameKind, Memory, Regs, ThreadContext, Walk, Walker};
 use remembered::{Noting, Remembered, Start};
 use std::sync::Arc;
 
@@ -228,6 +229,18 @@ pub fn walk_waiting(
             None => walk(&Noting::nothing(*live), frames),
         }
     })
+}
+
+/// The innermost method of the calling thread, which is in a callback of the VM. `None` if it is
+/// unknown.
+fn innermost_method(live: &Live, record: &ThreadRecord) -> Option<u64> {
+    // Stubs come before it. The last one is for the failure: the walk stops on purpose.
+    const FRAMES: usize = 6;
+    let mut frames = [Frame::EMPTY; FRAMES];
+    let walk = walk_waiting(live, record, None, None, None, &mut frames)?;
+    let frames = frames.iter().take(walk.len);
+    let mut frames = frames.take_while(|frame| frame.kind != FrameKind::Failed);
+    frames.find(|it| it.kind.is_managed()).map(|it| it.id)
 }
 
 /// Walks a thread that waits in the kernel into a slot, like [`walk_waiting`]. The calling thread

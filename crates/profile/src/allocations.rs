@@ -66,13 +66,15 @@ pub struct AllocationSampling {
     pub sampled_ns: u64,
 }
 
-/// Lost samples of one class on one thread.
+/// Lost samples of one class, allocated by one method on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostAllocations {
     /// The class, as in Java.
     pub class: NameId,
     /// The thread that allocated the objects, if it is one, and known.
     pub thread: Option<ThreadId>,
+    /// The method that allocated the objects, if it is one, and known.
+    pub method: Option<NameId>,
     /// Samples.
     pub samples: u64,
     /// The bytes that they stood for.

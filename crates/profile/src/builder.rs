@@ -1,7 +1,7 @@
 //! Building a profile piece by piece, interning everything.
 
 use dwell_jfr::hash::Seeds;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::allocations::{Allocation, AllocationSampling, LostAllocations};
 use crate::collections::Collection;
@@ -200,10 +200,12 @@ impl Builder {
         self.looks.push(look);
     }
 
-    /// Adds wall-clock samples of a virtual thread that kept its carrier while it waited.
-    pub fn look_on(&mut self, look: Look, carrier: ThreadId) {
-        let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
-        self.carriers.insert(place, carrier);
+    /// Adds wall-clock samples, with the carrier if a virtual thread kept it while it waited.
+    pub fn look_on(&mut self, look: Look, carrier: Option<ThreadId>) {
+        if let Some(carrier) = carrier {
+            let place = u32::try_from(self.looks.len()).unwrap_or(u32::MAX);
+            self.carriers.insert(place, carrier);
+        }
         self.looks.push(look);
     }
 
@@ -231,6 +233,19 @@ impl Builder {
     pub(crate) fn is_virtual(&self, thread: ThreadId) -> bool {
         let thread = self.threads.get(thread as usize);
         thread.is_some_and(|thread| thread.is_virtual)
+    }
+
+    /// Whether it is a Java thread.
+    pub(crate) fn is_java(&self, thread: ThreadId) -> bool {
+        let thread = self.threads.get(thread as usize);
+        thread.is_some_and(|thread| thread.java_tid != 0)
+    }
+
+    /// The platform threads on which virtual threads were seen.
+    pub(crate) fn carriers(&self) -> BTreeSet<ThreadId> {
+        let by_time = self.thread_times.iter().filter(|it| it.is_carrier);
+        let by_time = by_time.map(|it| it.thread);
+        self.carriers.values().copied().chain(by_time).collect()
     }
 
     /// Sets the cause of the wait of the samples at a place.

@@ -38,7 +38,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, Measured, SelfCost, Unread}
 use crate::library::library;
 use crate::profile::{Profile, Unit};
 use crate::sample::{Look, Sample};
-use crate::stopped_times::{self, Stopped};
+use crate::stopped_times::Stopped;
 use crate::symbol::readable;
 
 /// Said of a file that does not begin where its recording began.
@@ -471,6 +471,7 @@ fn add_samples(builder: &mut Builder, recording: &Recording, taken: &Taken<'_>) 
     requests::add(builder, recording, &contexts);
     spans::add(builder, recording);
     thread_time::add(builder, recording);
+    Stopped::of(&gaps(recording)).complete(builder);
 }
 
 /// Adds events that the runtime recorded on the thread itself: allocated objects, waits for
@@ -500,7 +501,7 @@ fn add_looks<'r>(
     nodes: &mut StackNodes<'_>,
 ) {
     let stopped = Stopped::of(&gaps(recording));
-    let cause_stopped = (!stopped.is_empty()).then(|| builder.cause(stopped_times::CAUSE));
+    let cause_stopped = stopped.cause(builder);
     for sample in &recording.samples {
         let place = (sample.wall.filter(|_| sample.kind == SampleKind::Wall))
             .and_then(|place| recording.walls.get(place as usize));
@@ -535,10 +536,7 @@ fn add_looks<'r>(
             owner_node,
         };
         for look in stopped.split(&look, cause_stopped) {
-            match sample.carrier {
-                Some(carrier) => builder.look_on(look, carrier),
-                None => builder.look(look),
-            }
+            builder.look_on(look, sample.carrier);
         }
     }
 }

@@ -1,11 +1,20 @@
 //! Times in which the whole process was stopped: threads went on after none of their waits then.
 //! Pure.
+//!
+//! A thread that waited before and afterwards has one wait over such a time. A thread that ran has
+//! nothing there, because nothing was sampled. But it lived, and it stood still with all others.
 
+use crate::builder::Builder;
 use crate::info::Gap;
-use crate::sample::{CauseId, Look};
+use crate::sample::{CauseId, ContextId, Look, ThreadId};
+use crate::tree::NodeId;
+use std::collections::BTreeMap;
 
 /// The cause of such gaps, and of the wall time in them.
 pub const CAUSE: &str = "stopped";
+
+/// [`Look::choices`] of a time that is not left to chance.
+const CERTAIN: u64 = 1_000_000_000;
 
 /// The times, in nanoseconds since the Unix epoch: from, to; in order.
 #[derive(Debug, Default)]
@@ -21,9 +30,77 @@ impl Stopped {
         Stopped(times)
     }
 
-    /// Whether the process was never stopped.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// The cause of wall time in them; `None` if the process was never stopped.
+    pub fn cause(&self, builder: &mut Builder) -> Option<CauseId> {
+        (!self.0.is_empty()).then(|| builder.cause(CAUSE))
+    }
+
+    /// Adds the parts of these times that the looks of platform threads lack, at the place where
+    /// each thread was seen last. Of virtual threads it is not known whether they lived.
+    pub fn complete(&self, builder: &mut Builder) {
+        let Some(cause) = self.cause(builder) else {
+            return;
+        };
+        let mut missing = Vec::new();
+        for (thread, life) in self.lives(builder, cause) {
+            let mut last = None;
+            for (place, (from_ns, to_ns)) in self.0.iter().enumerate() {
+                last = life.last_before.get(&place).copied().or(last);
+                let covered_ns = life.covered_ns.get(&place).copied().unwrap_or(0);
+                let weight_ns = (to_ns - from_ns).saturating_sub(covered_ns);
+                let is_alive = life.from_ns <= *from_ns && life.to_ns >= *to_ns;
+                let Some(last) = last.filter(|_| is_alive && weight_ns > 0) else {
+                    continue;
+                };
+                missing.push(Look {
+                    time_ns: *from_ns,
+                    duration_ns: to_ns - from_ns,
+                    thread,
+                    node: last.node,
+                    cause,
+                    weight_ns,
+                    count: 1,
+                    choices: CERTAIN,
+                    context: last.context,
+                    ..Look::default()
+                });
+            }
+        }
+        missing.into_iter().for_each(|look| builder.look(look));
+    }
+
+    /// The lives of the platform threads whose wall time was recorded.
+    fn lives(&self, builder: &Builder, cause: CauseId) -> BTreeMap<ThreadId, Life> {
+        let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
+        let carriers = builder.carriers();
+        let is_platform = |thread| !builder.is_virtual(thread) && !carriers.contains(&thread);
+        for look in builder.looks().filter(|it| is_platform(it.thread)) {
+            let life = lives.entry(look.thread).or_default();
+            let before = self
+                .0
+                .partition_point(|(from_ns, _)| *from_ns <= look.time_ns);
+            life.see(look.time_ns, before, look.node, look.context);
+            life.to_ns = life
+                .to_ns
+                .max(look.time_ns.saturating_add(look.duration_ns));
+            if look.cause == cause
+                && let Some(place) = before.checked_sub(1)
+            {
+                *life.covered_ns.entry(place).or_default() += look.weight_ns;
+            }
+        }
+        if lives.is_empty() {
+            return lives;
+        }
+        for sample in builder.samples() {
+            // Other threads than Java's have no wall time.
+            if is_platform(sample.thread) && builder.is_java(sample.thread) {
+                let life = lives.entry(sample.thread).or_default();
+                let before = (self.0).partition_point(|(from_ns, _)| *from_ns <= sample.time_ns);
+                life.see(sample.time_ns, before, sample.node, sample.context);
+            }
+        }
+        lives
     }
 
     /// The looks divided at these times; in them the cause is `stopped`. Their weight lies evenly
@@ -50,6 +127,54 @@ impl Stopped {
         }
         pieces.push(rest);
         pieces
+    }
+}
+
+/// The place and the request in which a thread was seen.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    time_ns: u64,
+    node: NodeId,
+    context: Option<ContextId>,
+}
+
+/// A thread's life around stopped times.
+#[derive(Debug)]
+struct Life {
+    /// It was seen first and last then.
+    from_ns: u64,
+    to_ns: u64,
+    /// The last time before a stop, by the number of the stop.
+    last_before: BTreeMap<usize, Seen>,
+    /// The part of a stop that it has already.
+    covered_ns: BTreeMap<usize, u64>,
+}
+
+impl Default for Life {
+    fn default() -> Life {
+        Life {
+            from_ns: u64::MAX,
+            to_ns: 0,
+            last_before: BTreeMap::new(),
+            covered_ns: BTreeMap::new(),
+        }
+    }
+}
+
+impl Life {
+    /// It was seen at a time, for which the next stop is the one with the number `before`.
+    fn see(&mut self, time_ns: u64, before: usize, node: NodeId, context: Option<ContextId>) {
+        self.from_ns = self.from_ns.min(time_ns);
+        self.to_ns = self.to_ns.max(time_ns);
+        let seen = Seen {
+            time_ns,
+            node,
+            context,
+        };
+        let last = self.last_before.entry(before).or_insert(seen);
+        if last.time_ns <= time_ns {
+            *last = seen;
+        }
     }
 }
 
@@ -89,6 +214,8 @@ fn cut(look: &Look, at_ns: u64) -> (Option<Look>, Option<Look>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::Sample;
+    use crate::thread_time::ThreadTime;
 
     fn gap(time_ns: u64, duration_ns: u64, cause: &str) -> Gap {
         Gap {
@@ -148,5 +275,124 @@ mod tests {
         };
         assert_eq!(causes(250, 300), [(50, 2), (100, 1), (100, 2), (50, 1)]);
         assert_eq!(causes(250, 250), [(50, 2), (100, 1), (100, 2)]);
+    }
+
+    /// Wall time by thread and cause of the stop from 200 to 600, and its place.
+    fn completed(fill: impl FnOnce(&mut Builder)) -> Vec<(ThreadId, NodeId, u64)> {
+        let mut builder = Builder::default();
+        for (tid, name) in [(1, "ran"), (2, "waited"), (3, "on both")] {
+            builder.thread(name, tid, tid, false);
+        }
+        builder.thread("native", 4, 0, false);
+        builder.thread("virtual", 5, 5, true);
+        fill(&mut builder);
+        let stopped = Stopped::of(&[gap(200, 400, CAUSE)]);
+        let cause = stopped.cause(&mut builder).unwrap();
+        stopped.complete(&mut builder);
+        let of = |it: &Look| (it.thread, it.node, it.weight_ns);
+        let looks = builder.looks().filter(|it| it.cause == cause);
+        looks.map(of).collect()
+    }
+
+    fn sample(time_ns: u64, thread: ThreadId, node: NodeId) -> Sample {
+        Sample {
+            time_ns,
+            thread,
+            node,
+            weight: 10,
+            count: 1,
+            failure: None,
+            context: None,
+        }
+    }
+
+    fn waited(builder: &mut Builder, thread: ThreadId, from_ns: u64, to_ns: u64, cause: &str) {
+        let cause = builder.cause(cause);
+        builder.look(Look {
+            time_ns: from_ns,
+            duration_ns: to_ns - from_ns,
+            weight_ns: to_ns - from_ns,
+            thread,
+            cause,
+            ..Look::default()
+        });
+    }
+
+    #[test]
+    fn running_threads_are_stopped_as_long_as_waiting_ones() {
+        let found = completed(|builder| {
+            waited(builder, 1, 100, 200, "park");
+            waited(builder, 1, 200, 600, CAUSE);
+            waited(builder, 1, 600, 900, "park");
+            for (time, node) in [(150, 7), (190, 8), (620, 9)] {
+                builder.sample(sample(time, 0, node));
+            }
+            // It waited when the stop began, and its next look is of another wait.
+            waited(builder, 2, 100, 200, "park");
+            waited(builder, 2, 200, 250, CAUSE);
+            waited(builder, 2, 700, 800, "park");
+        });
+        assert_eq!(found, [(1, 0, 400), (2, 0, 50), (0, 8, 400), (2, 0, 350)]);
+    }
+
+    #[test]
+    fn threads_that_may_not_have_lived_are_not_stopped() {
+        let found = completed(|builder| {
+            waited(builder, 1, 100, 200, "park");
+            builder.sample(sample(620, 0, 7));
+            builder.sample(sample(100, 2, 7));
+            for time in [100, 700] {
+                builder.sample(sample(time, 3, 7));
+                waited(builder, 4, time, time + 10, "park");
+            }
+        });
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn recordings_without_wall_time_get_none() {
+        let found = completed(|builder| {
+            for time in [100, 700] {
+                builder.sample(sample(time, 0, 7));
+            }
+        });
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn carrier_is_not_stopped_with_its_virtual_thread() {
+        let found = completed(|builder| {
+            waited(builder, 1, 100, 200, "park");
+            builder.thread_times.push(ThreadTime {
+                thread: 0,
+                is_carrier: true,
+                ..ThreadTime::default()
+            });
+            for time in [100, 700] {
+                builder.sample(sample(time, 0, 7));
+            }
+        });
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn thread_is_stopped_at_its_last_place_before_each_stop() {
+        let mut builder = Builder::default();
+        builder.thread("ran", 1, 1, false);
+        let gaps = [
+            gap(200, 100, CAUSE),
+            gap(400, 50, CAUSE),
+            gap(500, 60, CAUSE),
+        ];
+        waited(&mut builder, 0, 0, 10, "park");
+        for (time, node) in [(150, 3), (460, 4), (700, 5)] {
+            builder.sample(sample(time, 0, node));
+        }
+        Stopped::of(&gaps).complete(&mut builder);
+        let found = builder.looks().skip(1);
+        let found: Vec<_> = found
+            .map(|it| (it.time_ns, it.node, it.weight_ns))
+            .collect();
+        assert_eq!(found, [(200, 3, 100), (400, 3, 50), (500, 4, 60)]);
     }
 }

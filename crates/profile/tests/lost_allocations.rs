@@ -22,15 +22,16 @@ fn lost_allocations_of_all_flushes_are_summed() {
             is_virtual: false,
         },
     );
-    for (thread, class, weight_bytes) in [
-        (main, "[B", 40_000),
-        (ThreadId::NONE, "[other classes]", 5000),
-        (main, "[B", 3000),
+    for (thread, class, method, weight_bytes) in [
+        (main, "[B", "a.B.c", 40_000),
+        (ThreadId::NONE, "[other classes]", "", 5000),
+        (main, "[B", "a.B.c", 3000),
     ] {
         chunk.event(&Event::LostAllocations {
             ticks: 9,
             thread,
             class,
+            method,
             samples: 1,
             weight_bytes,
         });
@@ -44,11 +45,15 @@ fn lost_allocations_of_all_flushes_are_summed() {
     };
     let recording = reader::parse_with(&file, &options).unwrap();
     let profile = Profile::from_recording(recording);
-    let [classes, threads] = profile.lost_bytes();
+    let [classes, threads, methods] = profile.lost_bytes();
     let row = |name: &str, bytes| (name.to_owned(), bytes);
     assert_eq!(
         classes,
         [row("byte[]", 43_000), row("[other classes]", 5000)]
     );
     assert_eq!(threads, [row("main", 43_000), row("[other threads]", 5000)]);
+    assert_eq!(
+        methods,
+        [row("a.B.c", 43_000), row("[other methods]", 5000)]
+    );
 }

@@ -35,6 +35,9 @@ struct Inner {
 }
 
 impl Classes {
+    /// The number of all names that found no room.
+    pub const FULL: u32 = u32::MAX;
+
     /// The number of the class with the runtime's name `key`; `name` is its name in the file. Both
     /// last as long as the process.
     pub fn number(&self, key: &[u8], name: impl FnOnce() -> String) -> u32 {
@@ -49,7 +52,7 @@ impl Classes {
             return *number;
         }
         if inner.names.len() >= CLASSES_MAX {
-            return u32::MAX;
+            return Classes::FULL;
         }
         let number = inner.names.len() as u32;
         inner.names.push(name);

@@ -1,12 +1,12 @@
-//! Sampled objects that found no free slot, by class and thread, since the last flush. A burst can
-//! take all samples of a place in the program away, and only this shows where it was.
+//! Sampled objects that found no free slot, by class, thread and allocating method, since the last
+//! flush. A burst can take all samples of a method away, and only this shows which it was.
 //!
 //! The table does not grow on the program's threads. Nothing here is called in a handler.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Classes and threads that are kept separate until the next flush.
+/// Sums that are kept separate until the next flush.
 const ENTRIES_MAX: usize = 1024;
 /// Those that are written; all others are one sum.
 const WRITTEN_MAX: usize = 64;
@@ -18,6 +18,8 @@ pub struct LostObjects {
     pub class: Option<u32>,
     /// The thread that allocated them, as its record names it; `None`: several.
     pub thread: Option<u64>,
+    /// The number of the method that allocated them; `None`: several, or unknown.
+    pub method: Option<u32>,
     /// How many.
     pub samples: u64,
     /// The bytes that they stood for.
@@ -37,7 +39,7 @@ pub struct LostObjectsTable(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_place: FxHashMap<(u32, u64), LostObjects>,
+    by_place: FxHashMap<(u32, u64, Option<u32>), LostObjects>,
     others: LostObjects,
 }
 
@@ -52,20 +54,22 @@ impl LostObjectsTable {
         by_place.reserve(ENTRIES_MAX.saturating_sub(by_place.len()));
     }
 
-    /// Adds an object of a class, with the bytes that it stood for.
-    pub fn add(&self, class: u32, thread: u64, weight_bytes: u64) {
+    /// Adds an object of a class that a method allocated, with the bytes that it stood for.
+    pub fn add(&self, class: u32, thread: u64, method: Option<u32>, weight_bytes: u64) {
+        let place = (class, thread, method);
         let mut inner = self.inner();
         let has_room = inner.by_place.len() < ENTRIES_MAX.min(inner.by_place.capacity());
-        match inner.by_place.get_mut(&(class, thread)) {
+        match inner.by_place.get_mut(&place) {
             Some(known) => known.add(1, weight_bytes),
             None if has_room => {
                 let new = LostObjects {
                     class: Some(class),
                     thread: Some(thread),
+                    method,
                     samples: 1,
                     weight_bytes,
                 };
-                inner.by_place.insert((class, thread), new);
+                inner.by_place.insert(place, new);
             }
             None => inner.others.add(1, weight_bytes),
         }
@@ -83,6 +87,7 @@ impl LostObjectsTable {
                 std::cmp::Reverse(lost.weight_bytes),
                 lost.class,
                 lost.thread,
+                lost.method,
             )
         });
         for rest in lost.iter().skip(WRITTEN_MAX) {
@@ -98,23 +103,41 @@ impl LostObjectsTable {
 mod tests {
     use super::*;
 
-    fn lost(class: u32, thread: u64, samples: u64, weight_bytes: u64) -> LostObjects {
+    fn lost(
+        (class, thread, method): (u32, u64, Option<u32>),
+        samples: u64,
+        weight_bytes: u64,
+    ) -> LostObjects {
         LostObjects {
             class: Some(class),
             thread: Some(thread),
+            method,
             samples,
             weight_bytes,
         }
     }
 
     #[test]
-    fn lost_objects_are_summed_by_class_and_thread() {
+    fn lost_objects_are_summed_by_class_thread_and_method() {
         let table = LostObjectsTable::default();
         table.prepare();
-        for (class, thread, bytes) in [(1, 7, 10), (2, 7, 100), (1, 7, 20), (1, 8, 5)] {
-            table.add(class, thread, bytes);
+        for (class, thread, method, bytes) in [
+            (1, 7, Some(3), 10),
+            (2, 7, Some(3), 100),
+            (1, 7, Some(3), 20),
+            (1, 7, Some(4), 9),
+            (1, 7, None, 8),
+            (1, 8, Some(3), 5),
+        ] {
+            table.add(class, thread, method, bytes);
         }
-        let all = [lost(2, 7, 1, 100), lost(1, 7, 2, 30), lost(1, 8, 1, 5)];
+        let all = [
+            lost((2, 7, Some(3)), 1, 100),
+            lost((1, 7, Some(3)), 2, 30),
+            lost((1, 7, Some(4)), 1, 9),
+            lost((1, 7, None), 1, 8),
+            lost((1, 8, Some(3)), 1, 5),
+        ];
         assert_eq!(table.take(), all);
         assert_eq!(table.take(), [], "since the last flush");
     }
@@ -123,22 +146,25 @@ mod tests {
     fn full_table_keeps_sums_and_does_not_grow() {
         let table = LostObjectsTable::default();
         // Without room: nothing is allocated.
-        table.add(1, 1, 3);
+        table.add(1, 1, None, 3);
         assert_eq!(table.inner().by_place.capacity(), 0);
         table.prepare();
         let capacity = table.inner().by_place.capacity();
         for class in 0..2 * ENTRIES_MAX as u32 {
-            table.add(class, 1, 10);
+            table.add(class, 1, Some(2), 10);
         }
         assert_eq!(table.inner().by_place.capacity(), capacity);
         let all = table.take();
         assert_eq!(all.len(), WRITTEN_MAX + 1);
         let others = all.last().unwrap();
-        assert_eq!((others.class, others.thread), (None, None));
+        assert_eq!(
+            (others.class, others.thread, others.method),
+            (None, None, None)
+        );
         let sum = |of: fn(&LostObjects) -> u64| all.iter().map(of).sum::<u64>();
         assert_eq!(sum(|lost| lost.samples), 2 * ENTRIES_MAX as u64 + 1);
         assert_eq!(sum(|lost| lost.weight_bytes), 20 * ENTRIES_MAX as u64 + 3);
-        table.add(5, 1, 1);
-        assert_eq!(table.take(), [lost(5, 1, 1, 1)], "room again");
+        table.add(5, 1, None, 1);
+        assert_eq!(table.take(), [lost((5, 1, None), 1, 1)], "room again");
     }
 }

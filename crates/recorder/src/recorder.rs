@@ -90,6 +90,7 @@ impl<R: Runtime> Recorder<R> {
                 callbacks: Callbacks::default(),
                 classes: Classes::default(),
                 lost_objects: LostObjectsTable::default(),
+                lost_methods: Classes::default(),
                 alive: OnceLock::new(),
                 blocked: Blocked::default(),
                 adapted_bytes: AtomicU64::new(0),

@@ -5,7 +5,7 @@ use dwell_profile::{Loss, Profile, Recorder};
 use crate::number::{count, percent, plural, size};
 use crate::plain::plain;
 
-/// Classes or threads that are named.
+/// Classes, threads or methods that are named.
 const PLACES: usize = 3;
 
 /// A sentence; empty if no sample was lost.
@@ -28,7 +28,7 @@ pub fn incomplete(profile: &Profile) -> String {
     }
 }
 
-/// The same of allocations, with the classes and threads of most lost bytes.
+/// The same of allocations, with the classes, threads and methods of most lost bytes.
 pub(crate) fn incomplete_allocations(profile: &Profile) -> String {
     let sampling = profile.allocation_sampling().copied().unwrap_or_default();
     if sampling.lost == 0 {
@@ -42,7 +42,7 @@ pub(crate) fn incomplete_allocations(profile: &Profile) -> String {
         percent(profile.lost_allocated_share()),
     );
     let of = profile.lost_bytes();
-    for (what, rows) in ["class", "thread"].into_iter().zip(of) {
+    for (what, rows) in ["class", "thread", "method"].into_iter().zip(of) {
         if rows.is_empty() {
             continue;
         }
@@ -85,15 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn lost_allocations_are_named_by_class_and_thread() {
+    fn lost_allocations_are_named_by_class_thread_and_method() {
         let mut builder = Builder::default();
         assert_eq!(incomplete_allocations(&builder.clone().finish()), "");
         let thread = builder.thread("loader-1", 7, 7, false);
+        let load = builder.name("app.Loader.load");
         for at in 0..4u64 {
             let class = builder.name(&format!("app.C{at}[]"));
             builder.lost_allocations.push(LostAllocations {
                 class,
                 thread: Some(thread),
+                method: (at > 0).then_some(load),
                 samples: 1,
                 bytes: (10 - at) << 20,
             });
@@ -107,7 +109,8 @@ mod tests {
             incomplete_allocations(&builder.finish()),
             "4 samples (buffer full) of 34.0 MiB, 100.0 % of the allocated bytes: shares are of \
              the others, and incomplete by class and method; by class: app.C0[] 10.0 MiB, app.C1[] \
-             9216 KiB, app.C2[] 8192 KiB, ...; by thread: loader-1 34.0 MiB"
+             9216 KiB, app.C2[] 8192 KiB, ...; by thread: loader-1 34.0 MiB; by method: \
+             app.Loader.load 24.0 MiB, [other methods] 10.0 MiB"
         );
     }
 

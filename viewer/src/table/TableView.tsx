@@ -145,12 +145,14 @@ function stepOf(key: string, last: number, height: number): number | undefined {
 
 /** Above shares of samples, if some samples were lost. */
 function LossNote({ store }: { store: Store }) {
-  const { lossNote } = store.profile.header;
+  const { lossNote, allocated } = store.profile.header;
   const { time } = store.measure.value;
-  if (!lossNote || !(time === 'cpu' || time === 'wall')) return null;
+  const lostObjects = allocated?.lossNote && `Lost: ${allocated.lossNote}`;
+  const note = time === 'alloc' ? lostObjects : lossNote;
+  if (!note || !(time === 'cpu' || time === 'wall' || time === 'alloc')) return null;
   return (
     <p class="note" role="note">
-      {plain(lossNote)}
+      {plain(note)}
     </p>
   );
 }

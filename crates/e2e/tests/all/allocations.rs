@@ -377,6 +377,39 @@ fn constants_of_a_compiled_loop_are_allocated_at_its_end() {
     });
 }
 
+/// Four threads sample each KiB, which is far more than the drainer can take. So the slots fill up,
+/// and the callback itself finds the method of each sample that is lost.
+#[test]
+fn lost_objects_name_their_allocating_methods() {
+    each(&turn(&both()), |jdk| {
+        let arguments = "mib=8 threads=4";
+        let (profile, _) = record_with(jdk, "-XX:+UseSerialGC", arguments, "alloc=1k,maxrate=0");
+        let (mut known, mut all) = (0, 0);
+        for lost in profile.lost_allocations() {
+            let method = lost.method.map(|method| profile.names().text(method));
+            (known, all) = match method {
+                Some(_) => (known + lost.samples, all + lost.samples),
+                None => (known, all + lost.samples),
+            };
+            let class = profile.names().text(lost.class);
+            let kinds = [
+                "io.dwell.test.Allocations$Small",
+                "io.dwell.test.Allocations$Node",
+            ];
+            let kind = kinds.iter().position(|kind| *kind == class);
+            let wanted = kind.and_then(|kind| ["kind_small", "kind_node"].get(kind));
+            if let (Some(wanted), Some(method)) = (wanted, method) {
+                assert_eq!(method, format!("io.dwell.test.Allocations.{wanted}"));
+            }
+        }
+        println!("{known} of {all} lost samples have a method");
+        assert!(all > 1000, "the slots do not fill up: {all}");
+        assert!(known * 20 > all * 19, "{known} of {all}");
+        let text = dwell_report::text(&profile);
+        assert!(text.contains("; by method: "), "{text}");
+    });
+}
+
 #[test]
 fn allocations_are_refused_where_the_jvm_cannot_sample_them() {
     let old: Vec<&Jdk> = jdks().iter().filter(|jdk| jdk.feature < 11).collect();

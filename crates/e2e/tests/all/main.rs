@@ -15,6 +15,7 @@ mod context;
 mod endings;
 mod examples;
 mod files;
+mod frozen;
 mod hostile;
 mod intervals;
 mod jmc;

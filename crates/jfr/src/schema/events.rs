@@ -146,12 +146,14 @@ macro_rules! table { ($into:ident) => { $into! {
         /// The requested interval; less than the present one if that has grown
         asked_bytes: u64 = Bytes "askedInterval" "Asked Interval";
     }
-    /// Sampled allocations that were not kept since the previous flush, by class and thread
+    /// Sampled allocations that were not kept since the previous flush, by class, thread and method
     LostAllocations = 104 "dwell.LostAllocations" PROFILER, "Lost Allocations" {
         /// The thread that allocated them; none: several, or unknown
         thread: ThreadId = Thread "eventThread" "Event Thread";
         /// Their class
         class: &'a str = Text "objectClass" "Object Class";
+        /// The method that allocated them; empty: several, or unknown
+        method: &'a str = Text "method" "Method";
         /// Samples
         samples: u64 = Count "lostSamples" "Lost Samples";
         /// The bytes that the samples stood for

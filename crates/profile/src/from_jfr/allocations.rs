@@ -83,9 +83,12 @@ pub(super) fn add(
     }
     for told in recording.told::<told::LostAllocations>() {
         let class = builder.name(&readable_class(&told.class));
+        let is_known = !told.method.is_empty();
+        let method = is_known.then(|| builder.name(&told.method));
         builder.lost_allocations.push(LostAllocations {
             class,
             thread: told.thread,
+            method,
             samples: told.samples,
             bytes: told.weight_bytes,
         });

@@ -76,7 +76,7 @@ fn stopped_recording_reports_its_end_not_its_limits() {
 }
 
 #[test]
-fn lost_objects_are_written_by_class_and_thread() {
+fn lost_objects_are_written_by_class_thread_and_method() {
     let alone = alone();
     let agent = alone.agent();
     let (options, text) = alone.asked("");
@@ -85,17 +85,19 @@ fn lost_objects_are_written_by_class_and_thread() {
     let record = agent.registry.get(id).unwrap();
     let class = agent.classes.number(b"[B", || "[B".to_owned());
     agent.lost_objects.prepare();
-    for bytes in [100, 200] {
-        agent.lost_objects.add(class, record.user(), bytes);
+    let method = agent.lost_methods.number(b"m", || "a.B.c".to_owned());
+    for (method, bytes) in [(Some(method), 100), (Some(method), 200), (None, 7)] {
+        let thread = record.user();
+        agent.lost_objects.add(class, thread, method, bytes);
     }
     agent.stop(|| ()).unwrap();
     let bytes = std::fs::read(alone.file()).unwrap();
     let recording = dwell_jfr::reader::parse(&bytes).unwrap();
     let lost = recording.told::<dwell_jfr::kinds::told::LostAllocations>();
     let lost: Vec<_> = lost
-        .map(|it| (it.class.to_string(), it.samples, it.weight_bytes))
+        .map(|it| (it.method.to_string(), it.samples, it.weight_bytes))
         .collect();
-    assert_eq!(lost, [("[B".to_owned(), 2, 300)]);
+    assert_eq!(lost, [("a.B.c".to_owned(), 2, 300), (String::new(), 1, 7)]);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct State<R: Runtime> {
     pub classes: Classes,
     /// Sampled objects that found no free slot.
     pub lost_objects: LostObjectsTable,
+    /// Names of the methods that allocated them.
+    pub lost_methods: Classes,
     /// The followed objects; none before the first recording that follows objects.
     pub alive: OnceLock<Table>,
     /// All waits for monitors, where the runtime reports them.

@@ -89,6 +89,7 @@ pub struct Instruction {
 
 /// Decodes the instruction at the beginning of `code`; `None` if it is unknown or incomplete.
 #[must_use]
+#[inline(never)] // two callers, and it is large
 pub fn decode(code: &[u8]) -> Option<Instruction> {
     let mut reader = Reader::new(code);
     let operation = reader.instruction()?;

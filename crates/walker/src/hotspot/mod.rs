@@ -29,6 +29,7 @@ pub mod prologue;
 pub mod safepoints;
 pub mod scope;
 pub mod sets;
+mod straight_entry;
 pub mod strings;
 pub mod stub;
 pub mod threads;

@@ -3,6 +3,7 @@
 //! an adapter's caller is found by checking candidates.
 
 use super::codecache::{Blob, BlobKind};
+use super::straight_entry;
 use super::way_out::{self, WayOut};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
@@ -41,6 +42,10 @@ pub fn interrupted_caller<M: Memory>(
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
+        let by_code = way_out::caller_of_patching_adapter(mem, regs, checks);
+        if let Some(found) = by_code.filter(|it| is_generated_caller(checks, *it)) {
+            return Ok(Some(Caller::Certain(found.into())));
+        }
         // Adapters are between compiled code, the interpreter and stubs. An adapter may have saved
         // registers, and other candidates among them are older: from a handler that ran there
         // before, for example.
@@ -60,6 +65,13 @@ pub fn interrupted_caller<M: Memory>(
     if let Some(found) = way_out::caller(mem, regs, checks) {
         let found = below_arguments(mem, blob, found, checks);
         return Ok(Some(Caller::Certain(found)));
+    }
+    // A blob with a frame size has one stub, which begins with its code.
+    if blob.frame_bytes != 0
+        && let Some(found) = straight_entry::caller(mem, blob.code_begin, regs)
+        && is_generated_caller(checks, found)
+    {
+        return Ok(Some(Caller::Certain(found.into())));
     }
     let at = NativeRegs {
         pc: regs.pc,
@@ -327,6 +339,10 @@ pub fn calling_caller<M: Memory>(
     checks: &impl Checks,
 ) -> Result<Option<Caller>, Fault> {
     if matches!(blob.kind, BlobKind::Adapter) {
+        let by_code = way_out::caller_of_patching_adapter_after_call(mem, regs, checks);
+        if let Some(found) = by_code.filter(|it| is_generated_caller(checks, *it)) {
+            return Ok(Some(Caller::Certain(found.into())));
+        }
         return saved_caller(mem, blob, regs, checks);
     }
     // At a call of the VM, the frame has the size that the VM itself assumes.

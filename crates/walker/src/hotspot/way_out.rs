@@ -66,6 +66,8 @@ struct State {
     /// Whether rbp was restored, and whether by the last instruction.
     has_frame: bool,
     left: bool,
+    /// Whether rsp was taken from r13.
+    at_sender: bool,
 }
 
 impl State {
@@ -81,6 +83,7 @@ impl State {
         above: None,
         has_frame: false,
         left: false,
+        at_sender: false,
     };
 
     fn get(&self, register: u8) -> Option<u64> {
@@ -217,6 +220,33 @@ pub fn caller_of_entry_after_call<M: Memory>(
     found.filter(|found| found.is_entry)
 }
 
+/// The caller of an adapter that has its caller's call changed. It puts rsp into r13, aligns rsp,
+/// saves all registers, calls the VM, restores the registers and takes rsp from r13
+/// (sharedRuntime_x86_64.cpp, `patch_callers_callsite`). Then rsp is at the return address. `None`
+/// for all other code of adapters.
+pub fn caller_of_patching_adapter<M: Memory>(
+    mem: &M,
+    regs: &Regs,
+    checks: &impl Checks,
+) -> Option<NativeRegs> {
+    to_sender(mem, interrupted(mem, regs, checks), checks)
+}
+
+/// The same if the adapter has made a call.
+pub fn caller_of_patching_adapter_after_call<M: Memory>(
+    mem: &M,
+    regs: NativeRegs,
+    checks: &impl Checks,
+) -> Option<NativeRegs> {
+    to_sender(mem, called(regs, None), checks)
+}
+
+#[inline(never)]
+fn to_sender<M: Memory>(mem: &M, state: State, checks: &impl Checks) -> Option<NativeRegs> {
+    let found = follow_to(mem, state, (ENTRY_STEPS_MAX, true), checks)?;
+    Some(found.caller)
+}
+
 fn interrupted<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> State {
     let mut state = State::EMPTY;
     state.pc = regs.pc;
@@ -253,11 +283,21 @@ fn called(regs: NativeRegs, r13: Option<u64>) -> State {
     state
 }
 
-#[inline(never)]
 fn follow<M: Memory>(
     mem: &M,
     state: State,
     steps_max: u32,
+    checks: &impl Checks,
+) -> Option<WayOut> {
+    follow_to(mem, state, (steps_max, false), checks)
+}
+
+/// Follows a number of steps, to the caller or to the place where rsp is taken from r13.
+#[inline(never)]
+fn follow_to<M: Memory>(
+    mem: &M,
+    state: State,
+    (steps_max, to_sender): (u32, bool),
     checks: &impl Checks,
 ) -> Option<WayOut> {
     let mut way = Way {
@@ -269,7 +309,13 @@ fn follow<M: Memory>(
     };
     for _ in 0..steps_max {
         match way.step() {
+            Step::On if to_sender && way.state.at_sender => match way.returns(0) {
+                Step::Out(found) => return Some(found),
+                _ => return None,
+            },
             Step::On => {}
+            // Other code of adapters moves arguments, and rsp is not the caller's.
+            Step::Out(_) if to_sender => return None,
             Step::Out(found) => return Some(found),
             Step::Over => return None,
             Step::Lost => way.turn_back()?,
@@ -469,6 +515,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
                 self.state.set(register, value);
                 self.state.read |= read << register;
                 self.state.constant |= constant << register;
+                self.state.at_sender = register == RSP && from == Operand::Register(R13);
                 Step::On
             }
             Operand::Memory(address) => match self.address(address) {

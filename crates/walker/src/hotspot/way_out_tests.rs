@@ -364,3 +364,101 @@ fn code_that_cannot_be_followed_gives_none() {
     );
     assert_eq!(found(&below, &regs(0, SP, FP)), None);
 }
+
+/// `patch_callers_callsite` of an adapter of 21. The words above the frame look like callers.
+const PATCHES: [u8; 84] = [
+    0x4c, 0x8b, 0xec, // 0: mov r13, rsp
+    0x48, 0x8b, 0x04, 0x24, // 3: mov rax, [rsp]
+    0x48, 0x83, 0xe4, 0xf0, // 7: and rsp, -16
+    0x9c, // 11: pushf
+    0x48, 0x83, 0xec, 0x08, // 12: sub rsp, 8
+    0x48, 0x83, 0xec, 0x78, // 16: sub rsp, 0x78
+    0x48, 0x89, 0x6c, 0x24, 0x50, // 20: mov [rsp + 0x50], rbp
+    0x4c, 0x89, 0x6c, 0x24, 0x10, // 25: mov [rsp + 0x10], r13
+    0x48, 0x81, 0xec, 0x00, 0x02, 0, 0, // 30: sub rsp, 0x200
+    0x48, 0x0f, 0xae, 0x04, 0x24, // 37: fxsave [rsp]
+    0xe8, 0, 0, 0, 0, // 42: call
+    0xc5, 0xf8, 0x77, // 47: vzeroupper
+    0x48, 0x0f, 0xae, 0x0c, 0x24, // 50: fxrstor [rsp]
+    0x48, 0x81, 0xc4, 0x00, 0x02, 0, 0, // 55: add rsp, 0x200
+    0x4c, 0x8b, 0x6c, 0x24, 0x10, // 62: mov r13, [rsp + 0x10]
+    0x48, 0x8b, 0x6c, 0x24, 0x50, // 67: mov rbp, [rsp + 0x50]
+    0x48, 0x83, 0xec, 0x80, // 72: sub rsp, -0x80
+    0x9d, // 76: popf
+    0x49, 0x8b, 0xe5, // 77: mov rsp, r13
+    0x58, // 80: pop rax
+    0x41, 0xff, 0xe3, // 81: jmp r11
+];
+/// rsp at the return address, and with all registers saved.
+const SENDER: u64 = STACK + 0x4f8;
+const SAVED: u64 = STACK + 0x468;
+
+fn patching_memory(code: &[u8]) -> Bytes {
+    let words = [
+        (SENDER, CALLER),
+        (SENDER + 8, CALLER),
+        (SENDER - 8, CALLER),
+        (SAVED + 0x10, SENDER),
+        (SAVED + 0x50, FP),
+    ];
+    memory(code, &words)
+}
+
+#[test]
+fn patching_adapter_gives_rsp_back_at_every_instruction() {
+    let mem = patching_memory(&PATCHES);
+    let wanted = Some((CALLER, SENDER + 8, FP));
+    // pc, rsp, r13, rbp
+    for (offset, sp, r13, fp) in [
+        (0, SENDER, 7, FP),
+        (3, SENDER, SENDER, FP),
+        (7, SENDER, SENDER, FP),
+        (11, SAVED + 0x88, SENDER, FP),
+        (12, SAVED + 0x80, SENDER, FP),
+        (16, SAVED + 0x78, SENDER, FP),
+        (20, SAVED, SENDER, FP),
+        (30, SAVED, SENDER, FP),
+        (42, SAVED - 0x200, SENDER, FP),
+        (47, SAVED - 0x200, 7, 7),
+        (62, SAVED, 7, 7),
+        (67, SAVED, SENDER, 7),
+        (72, SAVED, SENDER, FP),
+        (76, SAVED + 0x80, SENDER, FP),
+        (77, SAVED + 0x88, SENDER, FP),
+    ] {
+        let regs = Regs {
+            r13,
+            ..regs(offset, sp, fp)
+        };
+        let found = caller_of_patching_adapter(&mem, &regs, &Code);
+        let found = found.map(|it| (it.pc, it.sp, it.fp));
+        assert_eq!(found, wanted, "at {offset}");
+    }
+    let at = NativeRegs {
+        pc: CODE + 47,
+        sp: SAVED - 0x200,
+        fp: 7,
+    };
+    let found = caller_of_patching_adapter_after_call(&mem, at, &Code);
+    assert_eq!(found.map(|it| (it.pc, it.sp, it.fp)), wanted);
+}
+
+#[test]
+fn adapter_that_moves_arguments_is_no_patching_one() {
+    let mem = patching_memory(&PATCHES);
+    let late = regs(80, SENDER, FP);
+    assert_eq!(caller_of_patching_adapter(&mem, &late, &Code), None);
+    // Without the last instruction that takes rsp from r13.
+    let mut other = PATCHES;
+    other[77..80].copy_from_slice(&[0x90; 3]);
+    let mem = patching_memory(&other);
+    let early = regs(0, SENDER, FP);
+    assert_eq!(caller_of_patching_adapter(&mem, &early, &Code), None);
+    let at = NativeRegs {
+        pc: CODE + 47,
+        sp: SAVED - 0x200,
+        fp: 7,
+    };
+    let found = caller_of_patching_adapter_after_call(&mem, at, &Code);
+    assert_eq!(found, None);
+}
