@@ -16,7 +16,7 @@ pub use text::ParseError;
 use dwell_walker::hotspot::layout::Layout;
 use dwell_walker::hotspot::{CodeCache, layout};
 use dwell_walker::native::{NativeCode, Rule};
-use dwell_walker::{Fault, Frame, Memory, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Fault, Frame, Host, Memory, Regs, ThreadContext, Walk, Walker};
 use std::collections::BTreeMap;
 
 /// Properties of a native address: its rule, and whether it is in the JVM's library.
@@ -104,6 +104,7 @@ impl Frozen {
     ) -> Walk {
         let code = CodeCache::from_words(&self.code);
         let walker = Walker {
+            machine: Host,
             mem,
             layout: &self.layout,
             code: &code,

@@ -5,6 +5,7 @@
 use dwell_frozen::Frozen;
 use dwell_walker::cache::{PcCache, Slot};
 use dwell_walker::hotspot::{BlobKind, CodeCache, continuation};
+use dwell_walker::machine::X86_64;
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Failure, Fault, Frame, FrameKind, Frames, Memory, Outcome, Walk, Walker};
 use proptest::prelude::*;
@@ -367,6 +368,7 @@ fn walks_are_the_same_with_a_cache() {
         let slots = vec![Slot::empty(); 1 << 12];
         let walk = |remembers: bool| {
             let walker = Walker {
+                machine: X86_64,
                 mem: &memory,
                 layout: &frozen.layout,
                 code: &code,
@@ -441,6 +443,7 @@ fn frames_in_the_heap_are_the_same_without_a_carrier() {
             continue;
         };
         let walker = Walker {
+            machine: X86_64,
             mem: frozen,
             layout: &frozen.layout,
             code: &code,
@@ -496,6 +499,7 @@ fn known_frames_are_requested_only_below_continuation_entry() {
         let frozen = &fixture.frozen;
         let code = CodeCache::from_words(&frozen.code);
         let walker = Walker {
+            machine: X86_64,
             mem: frozen,
             layout: &frozen.layout,
             code: &code,

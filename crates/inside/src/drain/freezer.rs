@@ -90,6 +90,7 @@ fn freeze<M: Memory, N: NativeCode>(
 ) -> Frozen {
     let recorder = Recorder::new(walker.mem, walker.native);
     let again = Walker {
+        machine: walker.machine,
         mem: &recorder,
         layout: walker.layout,
         code: walker.code,
