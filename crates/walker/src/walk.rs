@@ -481,9 +481,9 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
                 cursor.callee = Callee::Leaf { sender_sp: None };
                 Ok(())
             }
-            NativeStep::Interrupted(at) => {
-                cursor.at = at;
-                cursor.exact = Some(self.machine.only(at));
+            NativeStep::Interrupted(interrupted) => {
+                cursor.at = interrupted;
+                cursor.exact = Some(self.machine.interrupted(self.mem, at.sp, interrupted));
                 Ok(())
             }
             NativeStep::NoRule => self.by_frame_pointer(cursor, at),

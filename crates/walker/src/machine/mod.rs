@@ -101,6 +101,13 @@ pub trait Machine: Copy {
     /// Registers of which only these are known.
     fn only(self, at: NativeRegs) -> Self::Regs;
 
+    /// Registers of a frame that a signal has interrupted, whose trampoline has its stack at
+    /// `signal_frame`.
+    #[inline]
+    fn interrupted<M: Memory>(self, _mem: &M, _signal_frame: u64, at: NativeRegs) -> Self::Regs {
+        self.only(at)
+    }
+
     /// The interpreter's bytecode pointer.
     fn live_bcp(self, regs: &Self::Regs) -> u64;
 
