@@ -116,7 +116,7 @@ fn freeze<M: Memory, N: NativeCode>(
         origin: format!("pid {}", std::process::id()),
         layout: walker.layout.clone(),
         code: walker.code.to_words(),
-        regs,
+        regs: regs.into(),
         thread: *thread,
         words,
         native,
