@@ -1,5 +1,5 @@
 //! The processor that an ELF file is for. The command carries the agent for its own processor only.
-//! A JVM of another one may run beside it under emulation, and must not be sent anything.
+//! A JVM of another one may run under emulation. Nothing is sent to it.
 
 use crate::Error;
 use crate::root::Root;

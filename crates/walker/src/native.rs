@@ -16,8 +16,8 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Row>() == 8);
 
-/// How the caller's registers follow from the callee's. `CFA` is the caller's sp. The names are those
-/// of x86-64; on aarch64, see [`crate::machine::aarch64`].
+/// How the caller's registers follow from the callee's. `CFA` is the caller's sp. The names are
+/// those of x86-64; on aarch64, see [`crate::hotspot::machine::aarch64`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// No function here: padding, or after the last function.

@@ -16,9 +16,9 @@ use crate::hotspot::codecache::{Blob, BlobKind, CodeCache};
 use crate::hotspot::continuation::Chunk;
 use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
+use crate::hotspot::machine::{Host, Machine};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::threads::{self, Anchor};
-use crate::machine::{Host, Machine};
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs, NativeStep, Rule};
 
@@ -368,7 +368,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
                 self.to_interpreted_caller(cursor, frame, sink)
             }
             Ok(_) | Err(_) => match cursor.exact {
-                // Between frames: the frame pointer is a compiled caller's. Find the caller as for a stub.
+                // Between frames: the frame pointer is a compiled caller's. Find the caller as for
+                // a stub.
                 Some(regs) => {
                     if let Some(caller) = self.caller_of_unnamed(&regs) {
                         sink.push(FrameKind::Failed, Failure::StaleMethod as u64, 0)?;
@@ -389,9 +390,9 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
         }
     }
 
-    /// The interpreter has made a call, but there is no frame of a method at the frame pointer. Deoptimisation is
-    /// just filling it in, or its class has been unloaded since, or it was left with an exception
-    /// for a compiled caller.
+    /// The interpreter has made a call, but there is no frame of a method at the frame pointer.
+    /// Deoptimisation is just filling it in, or its class has been unloaded since, or it was left
+    /// with an exception for a compiled caller.
     fn step_unframed_interpreted(
         &self,
         cursor: &mut Cursor<'_, P>,

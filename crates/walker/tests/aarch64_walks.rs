@@ -1,6 +1,6 @@
-//! Walks over made-up stacks of aarch64, laid out as OpenJDK's sources say: compiled, interpreted and
-//! native frames, with signed return addresses. Each is frozen, written as text, and replayed from
-//! that, on any machine.
+//! Walks over made-up stacks of aarch64, laid out as OpenJDK's sources say: compiled, interpreted
+//! and native frames, with signed return addresses. Each is frozen, written as text, and replayed
+//! from that, on any machine.
 #![allow(missing_docs)]
 
 mod common;

@@ -167,8 +167,8 @@ impl<'data> Elf<'data> {
     }
 
     /// The difference between an address in the process and the address in this file, if file
-    /// offset `file_offset` is mapped at `start` (both of the same executable mapping), on a
-    /// machine with pages of `page_bytes`: a mapping begins with a whole page.
+    /// offset `file_offset` is mapped at `start` (both of the same executable mapping). A mapping
+    /// begins with a whole page, of `page_bytes`.
     ///
     /// `None` if no load segment has that offset.
     #[must_use]

@@ -113,8 +113,9 @@ fn links_bytes(specs: &[ClassSpec]) -> Option<usize> {
         .checked_next_multiple_of(SLOTS_ALIGNMENT)
 }
 
-/// Begin and end of the pages that lie entirely in `bytes` from `at` on; the begin is not below the
-/// end if there is none. The kernel rounds the end of a request up, to a page of its own size.
+/// Begin and end of the pages that lie entirely in `bytes` from `at` on. Without such a page, the
+/// begin is not below the end. The kernel rounds the end of a request up, to a page of its own
+/// size.
 fn whole_pages(at: usize, bytes: usize, page_bytes: usize) -> (usize, usize) {
     let mask = page_bytes.wrapping_sub(1);
     let start = at.wrapping_add(mask) & !mask;

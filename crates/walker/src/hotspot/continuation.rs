@@ -8,7 +8,7 @@
 
 use super::layout::{ChunkLayout, Layout, present};
 use super::zgc;
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -241,8 +241,8 @@ pub fn enter_special(layout: &Layout, entry: u64) -> NativeRegs {
 mod tests {
     use super::*;
     use crate::hotspot::layout::ABSENT;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
-    use crate::machine::X86_64;
 
     /// Made-up offsets of chunks and continuations: each field has a word.
     fn layout() -> Layout {

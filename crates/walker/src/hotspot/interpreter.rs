@@ -1,10 +1,10 @@
-//! Interpreter frames: slots relative to the frame pointer. Those of the caller's sp, of the last sp
-//! and of the method are the same on x86-64 and aarch64 (frame_x86.hpp, frame_aarch64.hpp).
+//! Interpreter frames: slots relative to the frame pointer. Those of the caller's sp, of the last
+//! sp and of the method are the same on x86-64 and aarch64 (frame_x86.hpp, frame_aarch64.hpp).
 
 use super::codecache::CodeCache;
 use super::layout::Layout;
 use super::method;
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -284,8 +284,8 @@ fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, pc: u64) -> Result<bool, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
-    use crate::machine::X86_64;
 
     const STACK: u64 = 0x7f00_0000_0000;
 

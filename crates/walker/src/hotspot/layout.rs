@@ -6,7 +6,7 @@
 use super::objects::Objects;
 use super::vmstructs::{self, Place, Symbols, TableError};
 use super::zgc::Moves;
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::Memory;
 
 /// Marks a field that this JDK does not have.
@@ -90,8 +90,8 @@ macro_rules! layout {
 /// sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// Offset of the saved bytecode pointer from the frame pointer in an interpreter frame, in bytes (negative):
-    /// frame_x86.hpp, -7 words on 8, -8 words since 9.
+    /// Offset of the saved bytecode pointer from the frame pointer in an interpreter frame, in
+    /// bytes (negative): frame_x86.hpp, -7 words on 8, -8 words since 9.
     pub interpreter_bcp: i64,
     /// Base of UNSIGNED5: 0 up to JDK 19, 1 since 20 (utilities/unsigned5.hpp).
     pub unsigned5_base: u8,

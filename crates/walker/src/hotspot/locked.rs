@@ -10,7 +10,7 @@ use super::interpreter;
 use super::layout::{Layout, present};
 use super::nmethod::{self, Nmethod};
 use super::scope::Stream;
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -217,8 +217,8 @@ impl<M: Memory> Compiled<'_, M> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
-    use crate::machine::X86_64;
     use std::vec::Vec;
 
     const FP: u64 = 0x7f00_0000_8000;

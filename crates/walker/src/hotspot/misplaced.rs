@@ -19,7 +19,7 @@
 use super::layout::Layout;
 use super::method;
 use super::nmethod::Nmethod;
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 
 /// Depth of inlining up to which places are compared.

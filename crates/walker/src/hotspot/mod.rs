@@ -13,6 +13,7 @@ pub mod flocks;
 pub mod interpreter;
 pub mod layout;
 pub mod locked;
+pub mod machine;
 pub mod method;
 mod misplaced;
 pub mod monitors;

@@ -5,7 +5,7 @@ use super::codecache::Blob;
 use super::layout::{Layout, present};
 use super::misplaced;
 use super::scope::{self, Scope};
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 
 /// Compilation levels up to this one are C1's (compilerDefinitions.hpp).

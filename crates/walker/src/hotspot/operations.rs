@@ -7,7 +7,7 @@
 //! on the stack of the requesting thread, which waits. If libjvm has no symbols, they are searched
 //! there.
 
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::Memory;
 
 const THREAD: u64 = 8;
@@ -97,8 +97,8 @@ mod tests {
     extern crate std;
 
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
-    use crate::machine::X86_64;
     use std::vec::Vec;
 
     const TABLE: u64 = 0x9000;

@@ -5,7 +5,7 @@
 use super::codecache::Blob;
 use super::layout::{Layout, present};
 use super::threads::{self, Anchor};
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 

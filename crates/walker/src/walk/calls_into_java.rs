@@ -4,9 +4,9 @@
 use super::{Cursor, Sink, Stop, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
+use crate::hotspot::machine::{Caller, Machine};
 use crate::hotspot::threads::{self, Anchor};
 use crate::hotspot::upcall;
-use crate::machine::{Caller, Machine};
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
@@ -53,8 +53,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
         }
     }
 
-    /// A call from native into Java. The call stub has a frame pointer. If its native caller cannot be
-    /// found, the anchor saved in the call wrapper leads to the next Java frame.
+    /// A call from native into Java. The call stub has a frame pointer. If its native caller cannot
+    /// be found, the anchor saved in the call wrapper leads to the next Java frame.
     pub(super) fn step_entry_frame(&self, cursor: &mut Cursor<'_, P>) -> Result<(), Stop> {
         let fp = cursor.at.fp;
         if fp <= cursor.at.sp {
@@ -126,8 +126,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
         self.move_to(cursor, next)
     }
 
-    /// Whether a frame found by the frame pointer can be the caller of native code. Frames of Java are where the
-    /// anchor says.
+    /// Whether a frame found by the frame pointer can be the caller of native code. Frames of Java
+    /// are where the anchor says.
     pub(super) fn is_native_caller(&self, cursor: &Cursor<'_, P>, caller: NativeRegs) -> bool {
         let java = self.next_java_sp(cursor);
         let fits = match self.code.contains(caller.pc) {

@@ -5,9 +5,9 @@ use crate::cache::{Head, Known, SCOPES_MAX, Scope};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
+use crate::hotspot::machine::{FrameState, Machine};
 use crate::hotspot::nmethod::{self, Nmethod};
 use crate::hotspot::scope;
-use crate::machine::{FrameState, Machine};
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 

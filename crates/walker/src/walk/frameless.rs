@@ -4,7 +4,7 @@
 use super::{Callee, Cursor, Sink, Stop, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
-use crate::machine::{Caller, Checks, Machine, WayOut};
+use crate::hotspot::machine::{Caller, Checks, Machine, WayOut};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
 

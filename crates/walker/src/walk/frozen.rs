@@ -4,7 +4,7 @@ use super::{Cursor, Sink, Stop, ThreadContext, Walk, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::continuation::{self, Chunk};
 use crate::hotspot::interpreter::{METHOD, SENDER_SP};
-use crate::machine::Machine;
+use crate::hotspot::machine::Machine;
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
 

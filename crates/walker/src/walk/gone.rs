@@ -4,8 +4,8 @@
 
 use super::{Cursor, Walker, frozen};
 use crate::frame::Failure;
+use crate::hotspot::machine::Machine;
 use crate::hotspot::{continuation, interpreter};
-use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs, Rule};
 
@@ -107,7 +107,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     }
 
     /// Whether a frame of the interpreter with a method, but without a valid bytecode, is real.
-    /// Before the frame exists, the frame pointer is that of the call stub, which also holds a method.
+    /// Before the frame exists, the frame pointer is that of the call stub, which also holds a
+    /// method.
     pub(super) fn is_linked(&self, cursor: &Cursor<'_, P>) -> bool {
         let Some(regs) = &cursor.exact else {
             return true;

@@ -5,8 +5,8 @@ extern crate std;
 
 use super::*;
 use crate::hotspot::codecache::{Blob, BlobKind};
+use crate::hotspot::machine::X86_64;
 use crate::hotspot::test_memory::Bytes;
-use crate::machine::X86_64;
 use std::vec::Vec;
 
 const NMETHOD: u64 = 0x1000;

@@ -50,7 +50,7 @@ fn rules_strip_signatures_from_return_addresses() {
 }
 
 #[test]
-fn link_register_is_the_return_address_of_interrupted_leaves_only() {
+fn link_register_returns_from_interrupted_leaves_only() {
     let leaf = Rule::Sp {
         cfa_bytes: 0,
         rbp: SavedRbp::Same,

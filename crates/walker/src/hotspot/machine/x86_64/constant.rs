@@ -3,7 +3,7 @@
 use crate::memory::{Fault, Memory};
 
 /// The result of a function that only returns a number.
-pub fn constant<M: Memory>(mem: &M, function: u64) -> Result<Option<u32>, Fault> {
+pub fn of<M: Memory>(mem: &M, function: u64) -> Result<Option<u32>, Fault> {
     let mut code = [0u8; 16];
     mem.read(function, &mut code)?;
     let mut rest = &code[..];
@@ -38,10 +38,10 @@ mod tests {
 
     const CODE: u64 = 0x8000;
 
-    fn of(code: &[u8]) -> Result<Option<u32>, Fault> {
+    fn result(code: &[u8]) -> Result<Option<u32>, Fault> {
         let mut padded = [0xcc; 0x20];
         padded[..code.len()].copy_from_slice(code);
-        constant(&Bytes::at(CODE, &padded), CODE)
+        of(&Bytes::at(CODE, &padded), CODE)
     }
 
     #[test]
@@ -51,12 +51,12 @@ mod tests {
             &[0x55; 16],
             &[0xb8, 1, 0, 0, 0],
         ] {
-            assert_eq!(of(code), Ok(None), "{code:?}");
+            assert_eq!(result(code), Ok(None), "{code:?}");
         }
         let zero = [0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0, 0xc3];
-        assert_eq!(of(&zero), Ok(Some(0)));
+        assert_eq!(result(&zero), Ok(Some(0)));
         let eighteen = [0x55, 0xb8, 18, 0, 0, 0, 0x48, 0x89, 0xe5, 0x5d, 0xc3];
-        assert_eq!(of(&eighteen), Ok(Some(18)));
-        assert!(constant(&Bytes::at(CODE, &zero), 0x10).is_err());
+        assert_eq!(result(&eighteen), Ok(Some(18)));
+        assert!(of(&Bytes::at(CODE, &zero), 0x10).is_err());
     }
 }

@@ -2,8 +2,8 @@
 //! with sp, the frame pointer and the link register. Calls and branches are passed, as if they came
 //! back and were not taken. Code that cannot be followed gives no result.
 
-use super::{Regs, code, return_address};
-use crate::machine::{Checks, WayOut};
+use super::{Regs, encoding, return_address};
+use crate::hotspot::machine::{Checks, WayOut};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
 
@@ -57,9 +57,9 @@ impl State {
         match register {
             13 => x13,
             19 => x19,
-            code::FP => self.fp,
-            code::LR => self.lr,
-            code::SP => Some(self.sp),
+            encoding::FP => self.fp,
+            encoding::LR => self.lr,
+            encoding::SP => Some(self.sp),
             _ => None,
         }
     }
@@ -69,8 +69,8 @@ impl State {
         match register {
             13 => *x13 = value,
             19 => *x19 = value,
-            code::FP => self.fp = value,
-            code::LR => self.lr = value,
+            encoding::FP => self.fp = value,
+            encoding::LR => self.lr = value,
             _ => {}
         }
     }
@@ -106,8 +106,8 @@ fn follow<M: Memory>(
     checks: &impl Checks,
 ) -> Option<WayOut> {
     for _ in 0..steps_max {
-        let next = code::at(mem, state.pc).ok()?;
-        if code::is_return(next) {
+        let next = encoding::at(mem, state.pc).ok()?;
+        if encoding::is_return(next) {
             let caller = NativeRegs {
                 pc: return_address(state.lr?),
                 sp: state.sp,
@@ -120,46 +120,46 @@ fn follow<M: Memory>(
                 is_entry: state.is_entry,
             });
         }
-        if let Some(distance) = code::jump(next) {
+        if let Some(distance) = encoding::jump(next) {
             state.pc = state.pc.wrapping_add_signed(distance);
             continue;
         }
         step(mem, next, &mut state)?;
-        state.pc = state.pc.wrapping_add(code::BYTES);
+        state.pc = state.pc.wrapping_add(encoding::BYTES);
     }
     None
 }
 
 /// The effect of any other instruction.
 fn step<M: Memory>(mem: &M, next: u32, state: &mut State) -> Option<()> {
-    if code::is_call(next) {
+    if encoding::is_call(next) {
         state.lr = None;
         state.sender_sp = [state.sender_sp[0], None];
         return Some(());
     }
-    if code::is_branch(next) || code::signs_or_checks(next) {
+    if encoding::is_branch(next) || encoding::signs_or_checks(next) {
         return Some(());
     }
-    if let Some((base, number)) = code::sp_from(next) {
+    if let Some((base, number)) = encoding::sp_from(next) {
         state.sp = state.get(base)?.wrapping_add_signed(number);
         return near(state);
     }
-    if let Some(register) = code::aligns_sp_from(next) {
+    if let Some(register) = encoding::aligns_sp_from(next) {
         state.is_entry = matches!(register, 13 | 19);
         state.sp = state.get(register)? & !15;
         return near(state);
     }
-    if code::lowers_sp_by_register(next) || (code::raises_sp(next)) {
+    if encoding::lowers_sp_by_register(next) || (encoding::raises_sp(next)) {
         return None;
     }
-    if let Some(number) = code::fp_from_sp(next) {
+    if let Some(number) = encoding::fp_from_sp(next) {
         state.fp = Some(state.sp.wrapping_add_signed(number));
         return Some(());
     }
-    if let Some(transfer) = code::transfer(next) {
+    if let Some(transfer) = encoding::transfer(next) {
         for (register, at) in transfer.registers.into_iter().flatten() {
             let at = state.sp.wrapping_add_signed(at);
-            if transfer.is_load && matches!(register, 13 | 19 | code::FP | code::LR) {
+            if transfer.is_load && matches!(register, 13 | 19 | encoding::FP | encoding::LR) {
                 let word = if at >= state.low {
                     mem.word(at).ok()
                 } else {
@@ -177,7 +177,7 @@ fn step<M: Memory>(mem: &M, next: u32, state: &mut State) -> Option<()> {
     if leaves || is_vectors || next >> 16 == 0 {
         return None;
     }
-    if let Some(register) = code::sets(next) {
+    if let Some(register) = encoding::sets(next) {
         state.set(register, None);
     }
     Some(())

@@ -5,7 +5,7 @@
 use super::Regs;
 use super::way_out;
 use crate::hotspot::codecache::{Blob, BlobKind};
-use crate::machine::{Caller, Checks, WayOut, is_generated_caller};
+use crate::hotspot::machine::{Caller, Checks, WayOut, is_generated_caller};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 

@@ -1,9 +1,9 @@
 //! Stubs, adapters and virtual call stubs. A call leaves the return address in x30, and most stubs
 //! have no frame, so that it is still there. The others' own code leads to it, see [`way_out`].
 
-use super::{Regs, code, ending, linked, return_address, way_out};
+use super::{Regs, encoding, ending, linked, return_address, way_out};
 use crate::hotspot::codecache::{Blob, BlobKind};
-use crate::machine::{Caller, Checks, WayOut, is_generated_caller};
+use crate::hotspot::machine::{Caller, Checks, WayOut, is_generated_caller};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -135,19 +135,19 @@ pub fn static_call_caller<M: Memory>(mem: &M, blob: &Blob, regs: &Regs) -> Optio
     const BARRIER: u32 = 0xd503_3fdf;
     let caller = leaf(regs);
     let is_called = (blob.code_begin..regs.pc).contains(&caller.pc)
-        && code::is_call(code::at(mem, caller.pc.wrapping_sub(code::BYTES)).ok()?);
+        && encoding::is_call(encoding::at(mem, caller.pc.wrapping_sub(encoding::BYTES)).ok()?);
     if !is_called {
         return None;
     }
     let mut moves_method = false;
     for i in 0..STATIC_STUB_MAX {
-        let next = code::at(mem, regs.pc.wrapping_add(i * code::BYTES)).ok()?;
-        match code::moves_number(next) {
+        let next = encoding::at(mem, regs.pc.wrapping_add(i * encoding::BYTES)).ok()?;
+        match encoding::moves_number(next) {
             Some(12) => moves_method = true,
             Some(8) => {}
             None if next == JUMP => {
-                let before = code::at(mem, regs.pc.wrapping_sub(code::BYTES)).ok()?;
-                let is_between = code::moves_number(before).is_some();
+                let before = encoding::at(mem, regs.pc.wrapping_sub(encoding::BYTES)).ok()?;
+                let is_between = encoding::moves_number(before).is_some();
                 return (moves_method || is_between).then_some(caller);
             }
             None if next == BARRIER && i == 0 => {}

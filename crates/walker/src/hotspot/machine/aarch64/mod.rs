@@ -1,5 +1,5 @@
-//! aarch64. Facts are from OpenJDK's src/hotspot/cpu/aarch64 and the Procedure Call Standard for the
-//! Arm 64-bit Architecture.
+//! aarch64. Facts are from OpenJDK's src/hotspot/cpu/aarch64 and the Procedure Call Standard for
+//! the Arm 64-bit Architecture.
 //!
 //! A call leaves the return address in x30. A frame ends with the caller's frame pointer (x29) and
 //! above it the return address, which may be signed. So rules of native code need one slot: the
@@ -7,10 +7,10 @@
 //! known in interrupted frames only. Handlers of exceptions and of polls in loops, and virtual
 //! threads that are just mounted, are not recognised yet: such walks end in a named failure.
 
-mod code;
 mod continuation;
-mod entry;
+mod encoding;
 mod frames;
+mod interpreted;
 mod stub;
 mod way_out;
 
@@ -119,7 +119,7 @@ impl Machine for Aarch64 {
     }
 
     fn interpreted_sp(self, fp: u64, slot: u64) -> Option<u64> {
-        entry::interpreted_sp(fp, slot)
+        interpreted::interpreted_sp(fp, slot)
     }
 
     /// x29: `VMReg`s have two numbers for each register.
@@ -173,12 +173,12 @@ impl Machine for Aarch64 {
     }
 
     fn follows_call<M: Memory>(self, mem: &M, pc: u64) -> Result<bool, Fault> {
-        code::at(mem, pc.wrapping_sub(code::BYTES)).map(code::is_call)
+        encoding::at(mem, pc.wrapping_sub(encoding::BYTES)).map(encoding::is_call)
     }
 
     /// `ldr wzr, [REGISTER]` (aarch64.ad, `safePoint`).
     fn is_loop_poll<M: Memory>(self, mem: &M, pc: u64) -> Result<bool, Fault> {
-        code::at(mem, pc).map(|next| next & 0xffff_fc1f == 0xb940_001f)
+        encoding::at(mem, pc).map(|next| next & 0xffff_fc1f == 0xb940_001f)
     }
 
     fn frame_state<M: Memory>(
@@ -230,7 +230,7 @@ impl Machine for Aarch64 {
         regs: &Regs,
         is_return: impl Fn(u64) -> bool,
     ) -> Option<NativeRegs> {
-        let found = entry::read_exit(mem, regs).ok().flatten();
+        let found = interpreted::read_exit(mem, regs).ok().flatten();
         found.filter(|caller| is_return(caller.pc))
     }
 
@@ -239,7 +239,7 @@ impl Machine for Aarch64 {
         mem: &M,
         at: NativeRegs,
     ) -> Result<Option<NativeRegs>, Fault> {
-        entry::forwarding(mem, at)
+        interpreted::forwarding(mem, at)
     }
 
     fn entered<M: Memory>(
@@ -250,7 +250,7 @@ impl Machine for Aarch64 {
         regs: &Regs,
         is_return: impl Fn(u64) -> bool,
     ) -> Result<Option<Interpreted>, Fault> {
-        entry::read_entry(mem, layout, code, regs, is_return)
+        interpreted::read_entry(mem, layout, code, regs, is_return)
     }
 
     fn is_being_built<M: Memory>(
@@ -259,7 +259,7 @@ impl Machine for Aarch64 {
         code: &CodeCache,
         regs: &Regs,
     ) -> Result<bool, Fault> {
-        entry::is_being_built(mem, code, regs)
+        interpreted::is_being_built(mem, code, regs)
     }
 
     fn unframed_entry<M: Memory>(
@@ -353,12 +353,13 @@ impl Machine for Aarch64 {
     /// `mov w0, NUMBER; ret`, perhaps after `bti c`.
     fn constant<M: Memory>(self, mem: &M, function: u64) -> Result<Option<u32>, Fault> {
         const LANDING: u32 = 0xd503_245f;
-        let begin = match code::at(mem, function)? {
-            LANDING => function.wrapping_add(code::BYTES),
+        let begin = match encoding::at(mem, function)? {
+            LANDING => function.wrapping_add(encoding::BYTES),
             _ => function,
         };
-        let moves = code::at(mem, begin)?;
-        let is_return = code::is_return(code::at(mem, begin.wrapping_add(code::BYTES))?);
+        let moves = encoding::at(mem, begin)?;
+        let is_return =
+            encoding::is_return(encoding::at(mem, begin.wrapping_add(encoding::BYTES))?);
         let is_number = moves & 0xffe0_001f == 0x5280_0000;
         Ok((is_return && is_number).then_some(moves >> 5 & 0xffff))
     }

@@ -10,7 +10,7 @@
 //! then, because a compiled caller may have changed it.
 
 use super::Regs;
-use super::entry::{has_left, without_store};
+use super::interpreted::{has_left, without_store};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 

@@ -1,5 +1,5 @@
-//! Method entries and exits of the interpreter: the few instructions before a frame exists and after
-//! it is popped.
+//! Method entries and exits of the interpreter: the few instructions before a frame exists and
+//! after it is popped.
 
 use super::Regs;
 use crate::hotspot::codecache::CodeCache;

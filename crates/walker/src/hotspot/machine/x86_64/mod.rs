@@ -1,14 +1,14 @@
 //! x86-64.
 
+mod constant;
 mod continuation;
-mod entry;
 mod forwarding;
 mod instruction;
+mod interpreted;
 mod leaving;
-mod native;
-mod operations;
 mod prologue;
 mod stub;
+mod unwind;
 mod way_out;
 
 use super::{Caller, Checks, FrameState, Machine, WayOut};
@@ -100,7 +100,7 @@ impl Machine for X86_64 {
         at: NativeRegs,
         _: Option<&Regs>,
     ) -> Result<NativeStep, Fault> {
-        native::step(mem, rule, at)
+        unwind::step(mem, rule, at)
     }
 
     /// The return address is at rsp.
@@ -170,7 +170,7 @@ impl Machine for X86_64 {
         regs: &Regs,
         is_return: impl Fn(u64) -> bool,
     ) -> Option<NativeRegs> {
-        if let Ok(Some(caller)) = entry::read_exit(mem, regs)
+        if let Ok(Some(caller)) = interpreted::read_exit(mem, regs)
             && is_return(caller.pc)
         {
             return Some(caller);
@@ -197,7 +197,7 @@ impl Machine for X86_64 {
         regs: &Regs,
         is_return: impl Fn(u64) -> bool,
     ) -> Result<Option<Interpreted>, Fault> {
-        entry::read_entry(mem, layout, code, regs, is_return)
+        interpreted::read_entry(mem, layout, code, regs, is_return)
     }
 
     #[inline]
@@ -207,7 +207,7 @@ impl Machine for X86_64 {
         code: &CodeCache,
         regs: &Regs,
     ) -> Result<bool, Fault> {
-        entry::is_being_pushed(mem, code, regs)
+        interpreted::is_being_pushed(mem, code, regs)
     }
 
     #[inline]
@@ -313,6 +313,44 @@ impl Machine for X86_64 {
     }
 
     fn constant<M: Memory>(self, mem: &M, function: u64) -> Result<Option<u32>, Fault> {
-        operations::constant(mem, function)
+        constant::of(mem, function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    #[test]
+    fn loop_polls_are_recognised_with_any_register() {
+        let is_poll = |code: [u8; 3]| X86_64.is_loop_poll(&Bytes::at(0x1000, &code), 0x1000);
+        // test [rcx], eax; test [r11], eax
+        assert_eq!(is_poll([0x85, 0x01, 0x90]), Ok(true));
+        assert_eq!(is_poll([0x41, 0x85, 0x03]), Ok(true));
+        // test [rcx], ecx; mov [rcx], eax
+        assert_eq!(is_poll([0x85, 0x09, 0x90]), Ok(false));
+        assert_eq!(is_poll([0x89, 0x01, 0x90]), Ok(false));
+        assert!(X86_64.is_loop_poll(&Bytes::default(), 0x1000).is_err());
+    }
+
+    #[test]
+    fn leaf_has_its_return_address_on_the_stack() {
+        let mem = Bytes::of_words(&[(0x7000, &[0xca11])]);
+        let at = NativeRegs {
+            pc: 1,
+            sp: 0x7000,
+            fp: 3,
+        };
+        let regs = X86_64.only(at);
+        assert_eq!(X86_64.start(&regs), at);
+        let caller = NativeRegs {
+            pc: 0xca11,
+            sp: 0x7008,
+            fp: 3,
+        };
+        assert_eq!(X86_64.leaf_caller(&mem, &regs), Ok(caller));
+        let with = Regs { r13: 9, ..regs };
+        assert_eq!((X86_64.live_bcp(&with), X86_64.live_bcp(&regs)), (9, 0));
     }
 }

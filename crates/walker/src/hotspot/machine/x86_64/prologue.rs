@@ -6,8 +6,8 @@
 
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::layout::Layout;
+use crate::hotspot::machine::FrameState;
 use crate::hotspot::nmethod::frame_complete;
-use crate::machine::FrameState;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 

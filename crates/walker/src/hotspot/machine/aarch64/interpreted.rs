@@ -1,7 +1,7 @@
-//! Method entries and exits of the interpreter: the few instructions before a frame exists and after
-//! it is popped (templateInterpreterGenerator_aarch64.cpp, interp_masm_aarch64.cpp).
+//! Method entries and exits of the interpreter: the few instructions before a frame exists and
+//! after it is popped (templateInterpreterGenerator_aarch64.cpp, interp_masm_aarch64.cpp).
 
-use super::{Regs, code, linked};
+use super::{Regs, encoding, linked};
 use crate::hotspot::codecache::CodeCache;
 use crate::hotspot::interpreter::{Interpreted, LAST_SP, METHOD, SENDER_SP, in_entry};
 use crate::hotspot::layout::Layout;
@@ -38,12 +38,12 @@ pub fn interpreted_sp(fp: u64, slot: u64) -> Option<u64> {
 pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, Fault> {
     let mut has_left = false;
     for back in 1..=LEFT_MAX {
-        let done = code::at(mem, regs.pc.wrapping_sub(back * code::BYTES))?;
-        if done == code::POP_FRAME {
+        let done = encoding::at(mem, regs.pc.wrapping_sub(back * encoding::BYTES))?;
+        if done == encoding::POP_FRAME {
             has_left = true;
             break;
         }
-        if code::is_return(done) || code::jump(done).is_some() || code::is_call(done) {
+        if encoding::is_return(done) || encoding::jump(done).is_some() || encoding::is_call(done) {
             break;
         }
     }
@@ -51,15 +51,15 @@ pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, 
         return Ok(None);
     }
     for i in 0..LEFT_MAX {
-        let next = code::at(mem, regs.pc.wrapping_add(i * code::BYTES))?;
-        if code::is_return(next) {
+        let next = encoding::at(mem, regs.pc.wrapping_add(i * encoding::BYTES))?;
+        if encoding::is_return(next) {
             return Ok(Some(NativeRegs {
                 pc: super::return_address(regs.lr),
                 sp: regs.x20 & !15,
                 fp: regs.fp,
             }));
         }
-        if code::is_call(next) || code::pops_frame(next) {
+        if encoding::is_call(next) || encoding::pops_frame(next) {
             break;
         }
     }
@@ -76,7 +76,7 @@ pub fn forwarding<M: Memory>(mem: &M, at: NativeRegs) -> Result<Option<NativeReg
     /// `ldp x8, x12, [sp], 16`; `mov x1, x0`; `ldp x0, x30, [sp], 16`.
     const ANSWERED: [u32; 3] = [0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0];
     for (i, expected) in (0u64..).zip(ANSWERED) {
-        if code::at(mem, at.pc.wrapping_add(i * code::BYTES))? != expected {
+        if encoding::at(mem, at.pc.wrapping_add(i * encoding::BYTES))? != expected {
             return Ok(None);
         }
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn returning_method_has_the_same_caller_at_each_instruction() {
         // mov sp, x29; ldp x29, x30, [sp], 16; and sp, x20, -16; ret
-        let mem = memory(&[0x9100_03bf, code::POP_FRAME, 0x927c_ee9f, 0xd65f_03c0]);
+        let mem = memory(&[0x9100_03bf, encoding::POP_FRAME, 0x927c_ee9f, 0xd65f_03c0]);
         let at = |index: u64| {
             let regs = Regs {
                 pc: CODE + 4 * (32 + index),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarding_finds_what_was_pushed() {
+    fn forwarding_finds_pushed_return_address() {
         let mut mem = memory(&[0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0, 0xd61f_0020]);
         mem.add_words(STACK, &[1, 2, 3, CALLER]);
         let at = |pc| {

@@ -5,11 +5,11 @@
 //! `add sp; ldp x29, x30, [sp], 16`, followed by the poll and `ret` (macroAssembler_aarch64.cpp,
 //! `build_frame`, `remove_frame`; aarch64.ad, `MachPrologNode`, `MachEpilogNode`).
 
-use super::code;
+use super::encoding;
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::layout::Layout;
+use crate::hotspot::machine::FrameState;
 use crate::hotspot::nmethod::frame_complete;
-use crate::machine::FrameState;
 use crate::memory::{Fault, Memory};
 
 /// Instructions from the first one that removes the frame to the return, at most.
@@ -43,24 +43,24 @@ pub fn frame_state<M: Memory>(
 fn epilogue<M: Memory>(mem: &M, pc: u64) -> Result<Option<FrameState>, Fault> {
     let mut state = FrameState::None;
     let mut raised = false;
-    for at in (0..EPILOGUE_MAX).map(|i| pc.wrapping_add(i * code::BYTES)) {
-        let next = code::at(mem, at)?;
-        if code::is_return(next) {
+    for at in (0..EPILOGUE_MAX).map(|i| pc.wrapping_add(i * encoding::BYTES)) {
+        let next = encoding::at(mem, at)?;
+        if encoding::is_return(next) {
             return Ok(Some(state));
         }
-        if code::raises_sp(next) {
+        if encoding::raises_sp(next) {
             raised = true;
             if state == FrameState::None {
                 state = FrameState::Unsaved;
             }
-        } else if code::loads_frame(next) {
+        } else if encoding::loads_frame(next) {
             state = FrameState::Complete;
-        } else if code::pops_frame(next) {
+        } else if encoding::pops_frame(next) {
             state = match raised {
                 true => FrameState::Complete,
                 false => FrameState::Pushed,
             };
-        } else if !code::is_poll_part(next) && !code::signs_or_checks(next) {
+        } else if !encoding::is_poll_part(next) && !encoding::signs_or_checks(next) {
             return Ok(None);
         }
     }
@@ -71,21 +71,21 @@ fn epilogue<M: Memory>(mem: &M, pc: u64) -> Result<Option<FrameState>, Fault> {
 fn prologue<M: Memory>(mem: &M, begin: u64, pc: u64) -> Result<FrameState, Fault> {
     let mut lowered = false;
     for back in 1..=PROLOGUE_MAX {
-        let at = pc.wrapping_sub(back * code::BYTES);
+        let at = pc.wrapping_sub(back * encoding::BYTES);
         if at < begin || at > pc {
             break;
         }
-        let done = code::at(mem, at)?;
-        if code::stores_frame(done) || code::lowers_sp_by_register(done) {
+        let done = encoding::at(mem, at)?;
+        if encoding::stores_frame(done) || encoding::lowers_sp_by_register(done) {
             return Ok(FrameState::Complete);
         }
-        if code::pushes_frame(done) {
+        if encoding::pushes_frame(done) {
             return Ok(match lowered {
                 true => FrameState::Complete,
                 false => FrameState::Pushed,
             });
         }
-        lowered |= code::lowers_sp(done);
+        lowered |= encoding::lowers_sp(done);
     }
     Ok(match lowered {
         true => FrameState::Unsaved,

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_and_returns_are_told_from_jumps() {
+    fn calls_returns_and_jumps_are_distinguished() {
         for call in [
             0x9400_0001,
             0x97ff_ffff,
@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn changes_of_sp_are_decoded() {
-        // sub sp, sp, 32; sub sp, sp, 1, lsl 12; add sp, x29, 16; mov sp, x8; sub x9, sp, 20, lsl 12
+        // sub sp, sp, 32; sub sp, sp, 1, lsl 12; add sp, x29, 16; mov sp, x8; sub x9, sp, 20, lsl
+        // 12
         assert_eq!(sp_from(0xd100_83ff), Some((SP, -32)));
         assert_eq!(sp_from(0xd140_07ff), Some((SP, -4096)));
         assert_eq!(sp_from(0x9100_43bf), Some((FP, 16)));

@@ -8,7 +8,7 @@
 
 use super::Regs;
 use super::instruction::{self, Address, Arithmetic, Operand, Operation, RBP, RSP};
-use crate::machine::{Checks, WayOut};
+use crate::hotspot::machine::{Checks, WayOut};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
 

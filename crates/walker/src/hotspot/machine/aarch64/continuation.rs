@@ -1,6 +1,6 @@
 //! Virtual threads: code that enters a continuation, and the return barrier.
 
-use super::code;
+use super::encoding;
 use crate::hotspot::codecache::CodeCache;
 use crate::hotspot::layout::Layout;
 use crate::memory::{Fault, Memory};
@@ -10,11 +10,11 @@ const SCRATCH: u32 = 8;
 
 /// Whether `ldr x8, [x28, n]; mov sp, x8` is at `at`, which sets sp to a field of the thread: n.
 fn sets_sp<M: Memory>(mem: &M, at: u64) -> Result<Option<u64>, Fault> {
-    let Some((true, SCRATCH, offset)) = code::thread_field(code::at(mem, at)?) else {
+    let Some((true, SCRATCH, offset)) = encoding::thread_field(encoding::at(mem, at)?) else {
         return Ok(None);
     };
-    let next = code::at(mem, at.wrapping_add(code::BYTES))?;
-    Ok((code::moves_to_sp(next) == Some(SCRATCH)).then_some(offset))
+    let next = encoding::at(mem, at.wrapping_add(encoding::BYTES))?;
+    Ok((encoding::moves_to_sp(next) == Some(SCRATCH)).then_some(offset))
 }
 
 /// The return barrier begins by setting sp back to the entry (stubGenerator_aarch64.cpp,
@@ -28,7 +28,7 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
         return Ok(None);
     }
     for i in 0..SEARCHED {
-        if let Some(offset) = sets_sp(mem, barrier.wrapping_add(i * code::BYTES))? {
+        if let Some(offset) = sets_sp(mem, barrier.wrapping_add(i * encoding::BYTES))? {
             return Ok(Some(offset));
         }
     }
@@ -42,7 +42,7 @@ pub fn entry_offset_of_barrier<M: Memory>(mem: &M, barrier: u64) -> Result<Optio
 pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Result<bool, Fault> {
     const SEARCHED: u64 = 64;
     for back in 2..SEARCHED {
-        let at = pc.wrapping_sub(back * code::BYTES);
+        let at = pc.wrapping_sub(back * encoding::BYTES);
         if sets_sp(mem, at)? == Some(layout.extra.cont_entry) {
             return Ok(true);
         }
@@ -69,11 +69,11 @@ pub fn find_entry_offset<M: Memory>(
     };
     let mut loaded = None;
     for i in 0..SEARCHED {
-        let at = blob.code_begin.wrapping_add(i * code::BYTES);
+        let at = blob.code_begin.wrapping_add(i * encoding::BYTES);
         if at >= return_pc.wrapping_add(BEHIND) {
             break;
         }
-        match code::thread_field(code::at(mem, at)?) {
+        match encoding::thread_field(encoding::at(mem, at)?) {
             Some((true, SCRATCH, offset)) => loaded = Some(offset),
             Some((false, SCRATCH, offset)) if loaded == Some(offset) => return Ok(loaded),
             _ => {}

@@ -1,9 +1,9 @@
-//! Processors: what HotSpot's generated code, its frames and native calls look like on each.
+//! Processors: the forms of HotSpot's generated code, of its frames and of native calls.
 //!
 //! A walk is generic over a [`Machine`], the target's. All machines are compiled and tested
-//! everywhere, and a program that walks only its own contains the code of [`Host`] alone. Everything
-//! that is the same on all machines stays outside: HotSpot's structures, and the order in which a
-//! walk tries its ways.
+//! everywhere, and a program that walks only its own contains the code of [`Host`] alone.
+//! Everything that is the same on all machines stays outside: HotSpot's structures, and the order
+//! in which a walk tries its ways.
 
 pub mod aarch64;
 pub mod x86_64;
@@ -80,7 +80,7 @@ impl From<NativeRegs> for WayOut {
 /// Location of the return address and of the caller's frame pointer of a compiled frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameState {
-    /// The frame does not exist: all of it is as at the call.
+    /// The frame does not exist: sp and frame pointer are as at the call.
     None,
     /// Only the return address and the frame pointer are on the stack.
     Pushed,
@@ -379,5 +379,46 @@ pub trait Machine: Copy {
             sp,
             fp: mem.word(sp.wrapping_sub(16))?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hotspot::test_memory::Bytes;
+
+    const STACK: u64 = 0x7000;
+    const SIGNED: u64 = 0x0012 << 48 | 0xca10;
+
+    fn callers(machine: impl Machine) -> [u64; 3] {
+        let mem = Bytes::of_words(&[(STACK, &[1, 0x7100, SIGNED, 4])]);
+        let linked = machine.linked(&mem, STACK + 8).unwrap();
+        let ending = machine.ending(&mem, STACK + 24).unwrap();
+        assert!(machine.linked(&mem, STACK + 24).is_err());
+        assert!(machine.ending(&mem, STACK + 8).is_err());
+        assert_eq!(linked, ending, "one frame, by its begin and its end");
+        [linked.pc, linked.sp, linked.fp]
+    }
+
+    #[test]
+    fn frames_have_one_form_and_signatures_on_one_machine() {
+        let expected = |pc| [pc, STACK + 24, 0x7100];
+        assert_eq!(callers(X86_64), expected(SIGNED));
+        assert_eq!(callers(Aarch64), expected(0xca10));
+    }
+
+    #[test]
+    fn interpreter_slots_differ_by_machine_and_version() {
+        assert_eq!((X86_64.bcp_slot(true), X86_64.bcp_slot(false)), (-64, -56));
+        assert_eq!(
+            (Aarch64.bcp_slot(true), Aarch64.bcp_slot(false)),
+            (-72, -56)
+        );
+        assert_eq!((X86_64.kept_register(), Aarch64.kept_register()), (10, 58));
+        // The caller's sp is above the frame on x86-64 only.
+        let fp = 0x7000;
+        assert_eq!(X86_64.interpreted_sp(fp, fp + 8), Some(fp + 8));
+        assert_eq!(X86_64.interpreted_sp(fp, fp - 0x80), None);
+        assert_eq!(Aarch64.interpreted_sp(fp, fp - 0x80), Some(fp + 16));
     }
 }
