@@ -121,7 +121,7 @@ fn compare_with_framehop(path: &Path, elf: &Elf<'_>, table: &UnwindTable, rows: 
                 continue;
             }
             let (sp, fp) = (0x7fff_1000_0000, 0x7fff_1000_4000);
-            let ours = X86_64
+            let ours = Host
                 .unwind(&stack, rule, NativeRegs { pc, sp, fp }, None)
                 .unwrap();
             let ours = match ours {
@@ -293,9 +293,7 @@ fn signal_frame_rule_equals_its_expressions() {
         sp: evaluate(cfa.get(&frame).unwrap().0.slice(), regs, &stack),
         fp: stack.at(evaluate(saved_at(X86_64::RBP), regs, &stack)),
     };
-    let ours = X86_64
-        .unwind(&stack, Rule::SignalFrame, regs, None)
-        .unwrap();
+    let ours = Host.unwind(&stack, Rule::SignalFrame, regs, None).unwrap();
     assert_eq!(ours, NativeStep::Interrupted(expected));
 }
 

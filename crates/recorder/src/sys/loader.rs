@@ -112,7 +112,7 @@ unsafe extern "C" fn take_loaded(
         start & !page_mask..end
     };
     out.push(Loaded {
-        base: info.dlpi_addr.wrapping_add(lowest.p_vaddr) & !page_mask,
+        base: base_of(info, lowest.p_vaddr),
         path: path.to_bytes().to_vec(),
         executable: code.map(pages).collect(),
         has_headers: lowest.p_offset & !page_mask == 0,
@@ -153,6 +153,11 @@ pub fn thread_local_blocks() -> Vec<Block> {
         .unwrap_or_default()
 }
 
+/// The lowest address of a library, rounded as its file's is (`dwell_native::elf::Elf::base_svma`).
+fn base_of(info: &libc::dl_phdr_info, lowest_vaddr: u64) -> u64 {
+    info.dlpi_addr.wrapping_add(lowest_vaddr) & !0xfff
+}
+
 unsafe extern "C" fn take_block(
     info: *mut libc::dl_phdr_info,
     size: usize,
@@ -178,7 +183,7 @@ unsafe extern "C" fn take_block(
     let (block, stack) = (info.dlpi_tls_data as u64, (&raw const here) as u64);
     let is_fixed = stack < block && block < pointer;
     out.push(Block {
-        base: info.dlpi_addr.wrapping_add(lowest) & !(sys::page_bytes() as u64 - 1),
+        base: base_of(info, lowest),
         module: info.dlpi_tls_modid as u64,
         below: is_fixed.then(|| pointer.wrapping_sub(block)),
     });

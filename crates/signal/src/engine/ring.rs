@@ -117,7 +117,7 @@ mod tests {
             // A sample of 6 words: header, ip, two entries, the kernel's mark and a frame. It
             // begins with the last two words of the page of records.
             let sample = [
-                6 * 8 << 48 | u64::from(PERF_RECORD_SAMPLE),
+                (6 * 8) << 48 | u64::from(PERF_RECORD_SAMPLE),
                 1,
                 2,
                 PERF_CONTEXT_KERNEL,

@@ -56,9 +56,15 @@ pub const fn is_branch(code: u32) -> bool {
     code & 0xff00_0000 == 0x5400_0000 || code & 0x7c00_0000 == 0x3400_0000
 }
 
+/// The number of `add` and `sub`: 12 bits, perhaps shifted by 12.
+const fn immediate(code: u32) -> i64 {
+    let shift = (code >> 22 & 1) * 12;
+    ((code >> 10 & 0xfff) << shift) as i64
+}
+
 /// `add` or `sub` of a number, with a result in sp: base register, and the number.
 pub const fn sp_from(code: u32) -> Option<(u32, i64)> {
-    let number = ((code >> 10 & 0xfff) << (code >> 22 & 1) * 12) as i64;
+    let number = immediate(code);
     match code & 0xff80_001f {
         0x9100_001f => Some((rn(code), number)),
         0xd100_001f => Some((rn(code), -number)),
@@ -69,7 +75,7 @@ pub const fn sp_from(code: u32) -> Option<(u32, i64)> {
 /// `add x29, sp, NUMBER`, which is `mov x29, sp` for 0.
 pub const fn fp_from_sp(code: u32) -> Option<i64> {
     if code & 0xff80_03ff == 0x9100_03fd {
-        return Some(((code >> 10 & 0xfff) << (code >> 22 & 1) * 12) as i64);
+        return Some(immediate(code));
     }
     None
 }
