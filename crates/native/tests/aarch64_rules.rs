@@ -1,5 +1,5 @@
-//! Unwind rules of aarch64, compiled on any machine from made-up `.eh_frame` sections: programs as GCC
-//! writes them, with and without signed return addresses.
+//! Unwind rules of aarch64, compiled on any machine from made-up `.eh_frame` sections: programs as
+//! GCC writes them, with and without signed return addresses.
 #![allow(missing_docs)]
 
 use dwell_native::unwind::{Input, Rule, SavedRbp, Section, UnwindTable};
@@ -15,8 +15,8 @@ fn entry(id: u32, body: &[u8], out: &mut Vec<u8>) {
     out.resize(out.len() + len - 4 - body.len(), 0);
 }
 
-/// The rules at some instructions of one function with this program. The CIE has code factor 4, data
-/// factor -8, the given column of the return address, and CFA = sp (31).
+/// The rules at some instructions of one function with this program. The CIE has code factor 4,
+/// data factor -8, the given column of the return address, and CFA = sp (31).
 fn rules(augmentation: &[u8], column: u8, program: &[u8], at: &[u32]) -> Vec<Rule> {
     let mut section = Vec::new();
     let cie = [
