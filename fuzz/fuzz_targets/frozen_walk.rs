@@ -2,7 +2,7 @@
 //! ends soon, within its buffer and with a name.
 #![no_main]
 
-use dwell_frozen::Frozen;
+use dwell_frozen::{Frozen, Registers};
 use dwell_walker::{Failure, Fault, Frame, FrameKind, Memory, Outcome};
 use libfuzzer_sys::fuzz_target;
 use std::cell::Cell;
@@ -104,7 +104,10 @@ fn change(frozen: &mut Frozen, (place, how, value, other): Edit) {
 }
 
 fn change_thread(frozen: &mut Frozen, which: usize, value: u64) {
-    let (regs, thread) = (&mut frozen.regs, &mut frozen.thread);
+    let thread = &mut frozen.thread;
+    let Registers::X86_64(regs) = &mut frozen.regs else {
+        return;
+    };
     let anchor = &mut thread.anchor;
     let all = [
         &mut regs.pc,

@@ -6,7 +6,7 @@
 //! which all users of the pod may write to. Directories mounted `noexec` are skipped.
 
 use crate::root::{Root, read_regular};
-use crate::{Error, credentials::Credentials};
+use crate::{Error, credentials::Credentials, processor};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatVfsMountFlags};
 use rustix::io::Errno;
@@ -48,6 +48,7 @@ impl Library<'_> {
 
 /// Places a library for JVMs that we start ourselves.
 pub fn place_locally(library: &Library<'_>) -> Result<PathBuf, Error> {
+    processor::check_library(library.name, library.bytes)?;
     let local = |reason| Error::Local {
         path: PathBuf::from("/tmp"),
         reason,

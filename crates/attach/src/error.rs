@@ -39,6 +39,31 @@ pub enum Error {
         /// The JVM that it runs.
         vm: &'static str,
     },
+    /// A JVM for another processor, which runs under emulation.
+    #[error(
+        "JVM {pid} is built for {theirs}, and this dwell for {ours}; use dwell for {theirs}, on a \
+         machine where that JVM runs without emulation"
+    )]
+    OtherProcessor {
+        /// The requested pid.
+        pid: u32,
+        /// Its processor.
+        theirs: String,
+        /// The command's.
+        ours: String,
+    },
+    /// A library for another processor.
+    #[error(
+        "{library} is built for {theirs}, and this dwell for {ours}; install both from one package"
+    )]
+    OtherLibrary {
+        /// The library's name.
+        library: String,
+        /// Its processor.
+        theirs: String,
+        /// The command's.
+        ours: String,
+    },
     /// Mono, which loads a profiler only when it starts.
     #[error(
         "process {pid} is a Mono program, and Mono loads profilers only when it starts: start it \

@@ -20,6 +20,7 @@ pub mod hsperf;
 pub mod options;
 pub mod passwd;
 mod process;
+mod processor;
 pub mod procfs;
 pub mod protocol;
 mod root;

@@ -12,6 +12,7 @@ use crate::hidden;
 use crate::hsperf::PerfData;
 use crate::options::{self, AttachFlags};
 use crate::process::Process;
+use crate::processor;
 use crate::procfs::{self, Machine, Mapped};
 use crate::protocol::{LoadResult, Reply};
 use crate::root::Root;
@@ -60,6 +61,9 @@ impl Target {
             false => process.root(),
         };
         let root = root.map_err(|error| denied(&process, "its root", error))?;
+        if let Found::Open(_, libjvm) = &found {
+            processor::check_jvm(pid, &root, &libjvm.path)?;
+        }
         let (evidence, libjvm) = match found {
             Found::Open(maps, libjvm) => (Evidence::gather(&process, &maps), Some(libjvm)),
             Found::Hidden(perf) => (Evidence::hidden(&process, perf), None),
@@ -176,6 +180,7 @@ impl Target {
 
     /// Puts a library where the target can load it; returns the path in the target.
     pub fn place(&self, library: &Library<'_>) -> Result<String, Error> {
+        processor::check_library(library.name, library.bytes)?;
         let pid = self.process.pid();
         let environ = procfs::nul_words(&self.process.read("environ").unwrap_or_default());
         let home = procfs::variable(&environ, "HOME");

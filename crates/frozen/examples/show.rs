@@ -43,10 +43,10 @@ fn main() {
             code.interpreter()
         );
         println!("{:x?}\n{:x?}", frozen.regs, frozen.thread);
-        println!("pc: {}", blob_text(&frozen, &code, frozen.regs.pc));
+        println!("pc: {}", blob_text(&frozen, &code, frozen.regs.start().pc));
         let bytes: Vec<String> = (0..48)
-            .map(|i| frozen.regs.pc - 16 + i)
-            .map(|at| match (frozen.u8(at), at == frozen.regs.pc) {
+            .map(|i| frozen.regs.start().pc - 16 + i)
+            .map(|at| match (frozen.u8(at), at == frozen.regs.start().pc) {
                 (Ok(b), true) => format!("|{b:02x}"),
                 (Ok(b), false) => format!("{b:02x}"),
                 (Err(_), _) => "??".into(),
@@ -54,9 +54,13 @@ fn main() {
             .collect();
         println!("code: {}", bytes.join(" "));
         for i in 0..24 {
-            let at = frozen.regs.sp + i * 8;
+            let at = frozen.regs.start().sp + i * 8;
             let word = frozen.word(at).unwrap_or(0);
-            let mark = if at == frozen.regs.fp { " <- fp" } else { "" };
+            let mark = if at == frozen.regs.start().fp {
+                " <- fp"
+            } else {
+                ""
+            };
             println!(
                 "  sp+{:<4}{word:016x} {}{mark}",
                 i * 8,

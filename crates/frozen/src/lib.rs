@@ -8,15 +8,18 @@
 #![forbid(unsafe_code)]
 
 mod noted;
+mod registers;
 mod text;
 
 pub use noted::Recorder;
+pub use registers::Registers;
 pub use text::ParseError;
 
 use dwell_walker::hotspot::layout::Layout;
 use dwell_walker::hotspot::{CodeCache, layout};
+use dwell_walker::machine::{Aarch64, Machine, X86_64};
 use dwell_walker::native::{NativeCode, Rule};
-use dwell_walker::{Fault, Frame, Memory, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Fault, Frame, Memory, ThreadContext, Walk, Walker};
 use std::collections::BTreeMap;
 
 /// Properties of a native address: its rule, and whether it is in the JVM's library.
@@ -37,8 +40,8 @@ pub struct Frozen {
     pub layout: Layout,
     /// The code cache, as words.
     pub code: [u64; dwell_walker::hotspot::codecache::CODE_CACHE_WORDS],
-    /// The interrupted registers.
-    pub regs: Regs,
+    /// The interrupted registers, which name the machine.
+    pub regs: Registers,
     /// The thread.
     pub thread: ThreadContext,
     /// The aligned words that were read; `None` where the read failed.
@@ -102,15 +105,30 @@ impl Frozen {
         native: &N,
         frames: &mut [Frame],
     ) -> Walk {
+        match self.regs {
+            Registers::X86_64(regs) => self.walk_on(X86_64, regs, mem, native, frames),
+            Registers::Aarch64(regs) => self.walk_on(Aarch64, regs, mem, native, frames),
+        }
+    }
+
+    fn walk_on<M: Memory, N: NativeCode, P: Machine>(
+        &self,
+        machine: P,
+        regs: P::Regs,
+        mem: &M,
+        native: &N,
+        frames: &mut [Frame],
+    ) -> Walk {
         let code = CodeCache::from_words(&self.code);
         let walker = Walker {
+            machine,
             mem,
             layout: &self.layout,
             code: &code,
             native,
             cache: None,
         };
-        walker.walk(self.regs, &self.thread, frames)
+        walker.walk(regs, &self.thread, frames)
     }
 }
 

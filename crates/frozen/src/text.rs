@@ -1,9 +1,10 @@
 //! The file format: one fact a line, words in hexadecimal. Readable, diffable, versioned.
 
-use crate::{Frozen, NativePc, extra_values, set_extra};
+use crate::{Frozen, NativePc, Registers, extra_values, set_extra};
 use dwell_walker::hotspot::codecache::CODE_CACHE_WORDS;
 use dwell_walker::hotspot::layout::{ABSENT, Layout};
-use dwell_walker::{Frame, FrameKind, Regs, ThreadContext};
+use dwell_walker::machine::x86_64;
+use dwell_walker::{Frame, FrameKind, ThreadContext};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -64,11 +65,10 @@ impl Frozen {
         for (i, word) in self.code.iter().enumerate().filter(|(_, w)| **w != 0) {
             put(format_args!("code {i} {word:x}"));
         }
-        let r = &self.regs;
-        put(format_args!(
-            "regs {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x}",
-            r.pc, r.sp, r.fp, r.rax, r.rbx, r.r13, r.rcx, r.rdx
-        ));
+        put(format_args!("machine {}", self.regs.machine()));
+        let values = self.regs.values();
+        let values: Vec<String> = values.iter().map(|value| format!("{value:x}")).collect();
+        put(format_args!("regs {}", values.join(" ")));
         let t = &self.thread;
         let a = &t.anchor;
         let cut = u64::from(t.cut);
@@ -120,7 +120,8 @@ impl Frozen {
             origin: String::new(),
             layout: Layout::EMPTY,
             code: [0; CODE_CACHE_WORDS],
-            regs: Regs::default(),
+            // Files of older versions name no machine.
+            regs: x86_64::Regs::default().into(),
             thread: ThreadContext::default(),
             words: BTreeMap::new(),
             native: BTreeMap::new(),
@@ -156,19 +157,15 @@ impl Frozen {
                 *self.code.get_mut(index).ok_or("index out of range")? = hex(value)?;
             }
             "regs" => {
-                // Files of older versions have no rcx and rdx.
-                let [pc, sp, fp, rax, rbx, r13, rcx, rdx] =
-                    words(rest).or_else(|_| words::<8>(&format!("{rest} 0 0")))?;
-                self.regs = Regs {
-                    pc,
-                    sp,
-                    fp,
-                    rax,
-                    rbx,
-                    rcx,
-                    rdx,
-                    r13,
-                };
+                let values: Result<Vec<u64>, _> = rest.split(' ').map(hex).collect();
+                let fits = self.regs.set(&values?);
+                return fits.then_some(()).ok_or("the registers of the machine");
+            }
+            "machine" => {
+                if self.regs.values().iter().any(|value| *value != 0) {
+                    return Err("the machine before its registers");
+                }
+                self.regs = Registers::of_machine(rest).ok_or("unknown machine")?;
             }
             "thread" => {
                 let [sp, pc, fp, stack_high, cut, cont_entry, chunk] = words(rest)?;
@@ -245,6 +242,7 @@ fn frame(text: &str) -> Result<Frame, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dwell_walker::machine::aarch64;
     use proptest::prelude::*;
 
     proptest! {
@@ -262,7 +260,12 @@ mod tests {
         ) {
             let mut frozen = Frozen::parse(MAGIC).unwrap();
             let [pc, sp, fp, rax, rbx, r13, rcx, rdx] = seed;
-            frozen.regs = Regs { pc, sp, fp, rax, rbx, rcx, rdx, r13 };
+            frozen.regs = x86_64::Regs { pc, sp, fp, rax, rbx, rcx, rdx, r13 }.into();
+            if r13 % 2 == 0 {
+                let (lr, x12, x13) = (rax, rbx, rcx);
+                let (x19, x20, x22) = (rdx, r13, !pc);
+                frozen.regs = aarch64::Regs { pc, sp, fp, lr, x12, x13, x19, x20, x22 }.into();
+            }
             frozen.thread.anchor.sp = pc;
             frozen.thread.cut = rax % 2 == 0;
             frozen.layout.thread_state = sp;
@@ -274,6 +277,33 @@ mod tests {
             frozen.frames.push(Frame { kind: FrameKind::C2, bci, id: fp });
             frozen.outcome = "complete".into();
             prop_assert_eq!(Frozen::parse(&frozen.to_text()).unwrap(), frozen);
+        }
+    }
+
+    #[test]
+    fn file_without_machine_is_of_x86_64() {
+        let of = |lines: &str| Frozen::parse(&format!("{MAGIC}\n{lines}")).map(|it| it.regs);
+        let old = of("regs 1 2 3 4 5 6");
+        let expected = x86_64::Regs {
+            pc: 1,
+            sp: 2,
+            fp: 3,
+            rax: 4,
+            rbx: 5,
+            r13: 6,
+            ..x86_64::Regs::default()
+        };
+        assert_eq!(old, Ok(expected.into()));
+        assert_eq!(of("machine x86-64\nregs 1 2 3 4 5 6 0 0"), old);
+        let arm = of("machine aarch64\nregs 1 2 3 4 5 6 7 8 9").unwrap();
+        assert_eq!((arm.machine(), arm.start().fp), ("aarch64", 3));
+        for (lines, line) in [
+            ("machine riscv64", 2),
+            ("machine aarch64\nregs 1 2 3 4 5 6 7 8", 3),
+            ("regs 1 2 3 4 5 6 7", 2),
+            ("regs 1 2 3 4 5 6 7 8\nmachine aarch64", 3),
+        ] {
+            assert_eq!(of(lines).map_err(|error| error.line), Err(line), "{lines}");
         }
     }
 }

@@ -18,7 +18,7 @@ use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::continuation::Chunk;
 use dwell_walker::hotspot::layout::{Layout, present};
 use dwell_walker::hotspot::threads as vm_threads;
-use dwell_walker::{Anchor, Frame, FrameKind, Memory, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Anchor, Frame, FrameKind, Host, Memory, Regs, ThreadContext, Walk, Walker};
 use remembered::{Noting, Remembered, Start};
 use std::sync::Arc;
 
@@ -99,6 +99,7 @@ fn walk(target: &mut WalkTarget<'_>, cache: Option<PcCache<'_>>) {
     let is_java = begins_in_java(target.header());
     VIEW.read(|view| {
         let walker = Walker {
+            machine: Host,
             mem: &live,
             layout: &view.vm.layout,
             code: &view.vm.code,
@@ -206,6 +207,7 @@ pub fn walk_waiting(
         let (regs, context) = waiting(live, layout, record, registers);
         let walk = |mem: &Noting<'_>, frames: &mut [Frame]| {
             let walker = Walker {
+                machine: Host,
                 mem,
                 layout,
                 code: &view.vm.code,
@@ -262,6 +264,7 @@ pub fn walk_owner(
     let walked = VIEW.read(|view| {
         let (regs, context) = waiting(&live, &view.vm.layout, record, registers);
         let walker = Walker {
+            machine: Host,
             // The same code as in handlers.
             mem: &memory,
             layout: &view.vm.layout,
@@ -330,6 +333,7 @@ pub fn walk_unmounted(
     VIEW.read(|view| {
         let layout = &view.vm.layout;
         let walker = Walker {
+            machine: Host,
             // The same code as for threads that wait on a stack.
             mem: &Noting::nothing(*live),
             layout,

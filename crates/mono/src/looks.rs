@@ -12,8 +12,9 @@ use dwell_recorder::looks::threads::{Holder, Threads};
 use dwell_recorder::runtime::setup::Setup;
 use dwell_recorder::runtime::{Looks, Runtime};
 use dwell_signal::{Live, ThreadRecord};
-use dwell_walker::native::{NativeRegs, NativeStep, Rule, step};
+use dwell_walker::native::{NativeRegs, NativeStep, Rule};
 use dwell_walker::{Failure, Frame, FrameKind, Outcome, Walk};
+use dwell_walker::{Host, Machine as _};
 
 /// Takes wall-clock samples for one recording.
 pub struct MonoLooks {
@@ -110,7 +111,7 @@ fn walk(live: &Live, view: &View, mut at: NativeRegs, frames: &mut [Frame]) -> W
         if frame.kind.is_managed() {
             managed_len = len;
         }
-        match step(live, rule, at) {
+        match Host.unwind(live, rule, at, None) {
             Ok(NativeStep::Caller(caller)) if caller.sp > at.sp => {
                 (at, is_exact) = (caller, false);
             }

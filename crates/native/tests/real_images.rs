@@ -170,7 +170,7 @@ fn an_address_of_this_process_leads_to_its_symbol_and_rule() {
 
     let data = std::fs::read(path).unwrap();
     let elf = Elf::parse(&data).unwrap();
-    let placements = module.placements(&elf);
+    let placements = module.placements(&elf, 4096);
     assert_eq!(placements.len(), 1, "{placements:?}");
     let offset = u32::try_from(address - placements[0].base).unwrap();
     let symbols = elf.symbols();
@@ -209,7 +209,7 @@ fn the_vdso_is_read_from_memory() {
     memory.read_exact_at(&mut image, range.start).unwrap();
 
     let elf = Elf::parse(&image).unwrap();
-    assert_eq!(vdso.placements(&elf)[0].base, range.start);
+    assert_eq!(vdso.placements(&elf, 4096)[0].base, range.start);
     let function = elf.find_symbol(b"__vdso_clock_gettime").unwrap();
     assert!(function.is_function);
     let table = elf.unwind_table().unwrap();

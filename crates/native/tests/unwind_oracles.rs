@@ -11,8 +11,9 @@ use std::path::Path;
 
 use dwell_native::elf::Elf;
 use dwell_native::unwind::{Rule, UnwindTable};
+use dwell_walker::machine::{Host, Machine as _};
 use dwell_walker::memory::{Fault, Memory};
-use dwell_walker::native::{NativeRegs, NativeStep, step};
+use dwell_walker::native::{NativeRegs, NativeStep};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use gimli::{CfaRule, LittleEndian, RegisterRule, UnwindSection, X86_64};
@@ -120,7 +121,9 @@ fn compare_with_framehop(path: &Path, elf: &Elf<'_>, table: &UnwindTable, rows: 
                 continue;
             }
             let (sp, fp) = (0x7fff_1000_0000, 0x7fff_1000_4000);
-            let ours = step(&stack, rule, NativeRegs { pc, sp, fp }).unwrap();
+            let ours = Host
+                .unwind(&stack, rule, NativeRegs { pc, sp, fp }, None)
+                .unwrap();
             let ours = match ours {
                 NativeStep::Caller(regs) | NativeStep::Interrupted(regs) => Some(regs),
                 NativeStep::End => None,
@@ -290,7 +293,7 @@ fn signal_frame_rule_equals_its_expressions() {
         sp: evaluate(cfa.get(&frame).unwrap().0.slice(), regs, &stack),
         fp: stack.at(evaluate(saved_at(X86_64::RBP), regs, &stack)),
     };
-    let ours = step(&stack, Rule::SignalFrame, regs).unwrap();
+    let ours = Host.unwind(&stack, Rule::SignalFrame, regs, None).unwrap();
     assert_eq!(ours, NativeStep::Interrupted(expected));
 }
 

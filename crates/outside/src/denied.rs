@@ -141,7 +141,7 @@ mod tests {
         let wish = perf::Wish {
             period_ns: 1_000_000,
             stack_bytes: 8,
-            pages: 1,
+            ring_bytes: 4096,
             inherit: false,
         };
         if perf::Event::open(0, -1, &wish).is_ok() {

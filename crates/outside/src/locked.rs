@@ -5,7 +5,7 @@ use crate::dump::LockedText;
 use crate::look::{Looker, Trail};
 use crate::memory::Pages;
 use dwell_walker::hotspot::locked::{self, Locked};
-use dwell_walker::{Frame, FrameKind};
+use dwell_walker::{Frame, FrameKind, Host};
 
 /// Maximum number of monitors reported per thread.
 const LOCKED_MAX: usize = 1024;
@@ -60,7 +60,9 @@ impl Looker<'_, '_> {
         let Some(blob) = self.vm.code.find(pages, layout, at.pc)? else {
             return Ok(());
         };
-        locked::compiled(pages, layout, &blob, at, |scope, it| own.push((scope, it)))
+        locked::compiled(Host, pages, layout, &blob, at, |scope, it| {
+            own.push((scope, it))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use dwell_walker::hotspot::objects::{self, Blocker};
 use dwell_walker::hotspot::threads as vm_threads;
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{
-    Anchor, Failure, Frame, Frames, Memory, Outcome, Regs, ThreadContext, Walk, Walker,
+    Anchor, Failure, Frame, Frames, Host, Memory, Outcome, Regs, ThreadContext, Walk, Walker,
 };
 use dwell_wall::cause::{Call, Monitor, Os};
 use dwell_wall::proc::{Schedule, Whereabouts};
@@ -553,6 +553,7 @@ impl<'t> Looker<'_, 't> {
         mem: &'w M,
     ) -> Walker<'w, M, crate::modules::Modules<'t>> {
         Walker {
+            machine: Host,
             mem,
             layout: &self.vm.layout,
             code: &self.vm.code,

@@ -173,7 +173,8 @@ impl<'t> Modules<'t> {
         let header = loaded.module.header.as_ref();
         let head = header.and_then(|range| self.copy(range.start..range.start + PAGE));
         let elf = head.as_deref().and_then(|bytes| Elf::parse(bytes).ok());
-        let placements = elf.map(|elf| loaded.module.placements(&elf));
+        let page_bytes = crate::sys::perf::page_bytes() as u64;
+        let placements = elf.map(|elf| loaded.module.placements(&elf, page_bytes));
         for placement in placements.unwrap_or_default() {
             for range in placement.executable {
                 self.spans.push(Span {

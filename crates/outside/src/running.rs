@@ -1,7 +1,7 @@
 //! Stacks of running threads, by one perf sample each: the kernel copies registers and stack when
 //! the thread has used a little more CPU time. No thread is stopped.
 
-use crate::sys::perf::{self, Event, Wish};
+use crate::sys::perf::{self, Event, RING_BYTES_MIN, Wish};
 use dwell_walker::Regs;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ const AT_ONCE: usize = 32;
 const PERIOD_NS: u64 = 500_000;
 /// Bytes of stack in a sample: a record's size has 16 bits.
 pub const STACK_BYTES: u32 = 60 << 10;
-/// Pages of a ring: room for one sample.
-const PAGES: usize = 16;
+/// Bytes of a ring: room for one sample.
+const RING_BYTES: usize = RING_BYTES_MIN;
 
 /// The kernel's copy of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Sampling {
         let wish = Wish {
             period_ns: PERIOD_NS,
             stack_bytes: STACK_BYTES,
-            pages: PAGES,
+            ring_bytes: RING_BYTES,
             inherit: false,
         };
         let mut all = Sampling {

@@ -8,11 +8,11 @@ use crate::task::Tasks;
 use crate::vm::Vm;
 use dwell_native::elf::Segment;
 use dwell_native::maps;
-use dwell_walker::Memory;
 use dwell_walker::hotspot::operations::{self, Operation};
 use dwell_walker::hotspot::safepoints::{self, NAME_MAX, Safepoints, State};
 use dwell_walker::hotspot::threads;
 use dwell_walker::native::NativeCode;
+use dwell_walker::{Host, Memory};
 use dwell_wall::proc::Whereabouts;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -122,9 +122,8 @@ impl Found {
         }
         let is_code = |pc: u64| vm.modules.is_vm(pc);
         let operation = match &vm.safepoints {
-            Some(safepoints) => {
-                (safepoints.under_way(vm.live)).and_then(|at| operations::at(vm.live, at, &is_code))
-            }
+            Some(safepoints) => (safepoints.under_way(vm.live))
+                .and_then(|at| operations::at(Host, vm.live, at, &is_code)),
             None => waited_for(vm, tasks, outer),
         };
         let Some(operation) = operation else {
@@ -175,7 +174,7 @@ fn waited_for(vm: &Vm<'_>, tasks: &Tasks, outer: &HashMap<i32, i32>) -> Option<O
             0 => threads::stack_high(live, layout, thread).ok()?,
             sp => sp,
         };
-        operations::on_stack(&Pages::new(live), thread, (sp, high), &is_code)
+        operations::on_stack(Host, &Pages::new(live), thread, (sp, high), &is_code)
     });
     waits.min_by_key(|it| (it.is_queued, it.asked_ms))
 }

@@ -5,7 +5,6 @@ use crate::denied::remedy;
 use crate::memory::{Live, Pages};
 use crate::modules::Modules;
 use dwell_attach::Target;
-use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
 use dwell_walker::hotspot::objects::{ClassWord, Objects};
 use dwell_walker::hotspot::safepoints::Safepoints;
@@ -14,6 +13,7 @@ use dwell_walker::hotspot::vmstructs::TableError;
 use dwell_walker::hotspot::zgc::Moves;
 use dwell_walker::hotspot::{CodeCache, Layout};
 use dwell_walker::hotspot::{classes, continuation, fields, flags, objects, threads};
+use dwell_walker::{Host, Machine as _, Memory};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
@@ -134,7 +134,7 @@ impl<'t> Vm<'t> {
             Some(base.wrapping_add(svma.wrapping_sub(elf.base_svma())))
         };
         let pages = Pages::new(live);
-        let mut layout = Layout::load(&pages, &find).map_err(|error| match error {
+        let mut layout = Layout::load(Host, &pages, &find).map_err(|error| match error {
             LayoutError::Missing(name) | LayoutError::Table(TableError::NoSymbol(name)) => {
                 Error::Missing(pid, name)
             }
@@ -439,11 +439,9 @@ fn continuations(
     layout.extra.chunk = known;
     if !present(layout.extra.cont_entry) {
         let barrier = layout.extra.return_barrier;
-        let found = continuation::entry_offset_of_barrier(live, barrier);
+        let found = Host.entry_offset_of_barrier(live, barrier);
         let found = match found.ok().flatten() {
-            None => continuation::find_entry_offset(live, layout, code)
-                .ok()
-                .flatten(),
+            None => Host.find_entry_offset(live, layout, code).ok().flatten(),
             found => found,
         };
         layout.extra.cont_entry = found.unwrap_or(ABSENT);

@@ -516,7 +516,7 @@ fn copy_kernel_chain(engine: &Engine, record: &ThreadRecord, header: &mut SlotHe
     }
     // SAFETY: set by `attach_ring` to a mapping of the right size; unmapping it needs the record's
     // lock, which this handler holds.
-    let ring = unsafe { Ring::at(ring) };
+    let ring = unsafe { Ring::at(ring, engine.page_bytes) };
     match ring.newest_kernel_chain(&mut header.kernel) {
         Some(len) => header.kernel_len = len.min(KERNEL_FRAMES_MAX) as u32,
         None => engine.counters.add(Cause::RingSkipped, 1),

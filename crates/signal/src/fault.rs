@@ -6,7 +6,7 @@
 //! ours.
 
 use crate::arch;
-use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
+use crate::sys::{self, Errno, KernelAction};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// How often we can step in front of a handler that replaced ours.
@@ -227,17 +227,13 @@ fn install(level: usize, column: usize, signal: i32) -> Result<(), Errno> {
 /// Our action, set so that the previous handler runs as if the kernel had called it.
 fn front_of(previous: &KernelAction, handler: Handler) -> KernelAction {
     let inherited = (libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART) as u64;
-    let restorer = if previous.restorer == 0 {
-        arch::restorer()
-    } else {
-        previous.restorer
-    };
     KernelAction {
         handler: handler as *const () as usize,
-        flags: (previous.flags & inherited) | libc::SA_SIGINFO as u64 | SA_RESTORER,
-        restorer,
+        flags: (previous.flags & inherited) | libc::SA_SIGINFO as u64,
         mask: previous.mask,
+        restorer: 0,
     }
+    .returning_as(previous, arch::restorer())
 }
 
 /// Whether both signals still come to us first.

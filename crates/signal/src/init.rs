@@ -6,7 +6,7 @@ use crate::engine::{ENGINE, Engine};
 use crate::handler;
 use crate::load::Live;
 use crate::slots::SlotPool;
-use crate::sys::{self, Errno, KernelAction, SA_RESTORER};
+use crate::sys::{self, Errno, KernelAction};
 use core::mem::size_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -121,22 +121,19 @@ pub fn move_if_replaced(engine: &'static Engine) -> Result<bool, InitError> {
 }
 
 fn install_handlers(engine: &Engine, signal: i32, before: &KernelAction) -> Result<(), InitError> {
-    let mut flags = (libc::SA_SIGINFO | libc::SA_RESTART) as u64 | SA_RESTORER;
+    let mut flags = (libc::SA_SIGINFO | libc::SA_RESTART) as u64;
     if engine.on_alternate_stack {
         flags |= libc::SA_ONSTACK as u64;
     }
-    let restorer = match before.restorer {
-        0 => arch::restorer(),
-        known => known,
-    };
     // The signal itself is blocked while its handler runs. Of the others the requested ones are
     // blocked, but never those of faults.
     let action = KernelAction {
         handler: our_handler(),
         flags,
-        restorer,
         mask: engine.blocked & !sys::FAULT_SIGNALS,
-    };
+        restorer: 0,
+    }
+    .returning_as(before, arch::restorer());
     sys::sigaction(signal, Some(&action)).map_err(|e| InitError::Signal(signal, e))?;
     if matches!(engine.kind, EngineKind::Perf { .. }) && !config::merges(signal) {
         guard_against_sigio(&action)?;

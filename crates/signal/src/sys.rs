@@ -98,11 +98,12 @@ pub fn getpid() -> i32 {
 /// # Safety
 /// `dst` must be valid for writes of `len` bytes that no other thread accesses.
 pub unsafe fn copy_by_kernel(dst: *mut u8, src: u64, len: usize) -> usize {
-    const PAGE: usize = 4096;
+    /// The smallest page of any processor: a limit for the number of calls.
+    const PAGE_MIN: usize = 4096;
     let pid = getpid();
     let mut done = 0;
     // The kernel may stop at the end of a page.
-    for _ in 0..=(len / PAGE).wrapping_add(1) {
+    for _ in 0..=(len / PAGE_MIN).wrapping_add(1) {
         if done >= len {
             break;
         }
@@ -126,6 +127,13 @@ pub unsafe fn copy_by_kernel(dst: *mut u8, src: u64, len: usize) -> usize {
         }
     }
     done
+}
+
+/// Bytes of a page: 4096 on x86-64; 4, 16 or 64 KiB on other processors. Not in a handler.
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: takes a number; the kernel passes this one to every program.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }
 }
 
 /// Lets other threads run.
@@ -361,6 +369,26 @@ pub struct KernelAction {
 
 /// The kernel's flag for "there is a restorer"; libc hides it.
 pub const SA_RESTORER: u64 = 0x0400_0000;
+
+impl KernelAction {
+    /// The same action, whose signal frame ends as that of `previous` does. Only with
+    /// [`SA_RESTORER`] has the kernel set the restorer; otherwise the field has any value, and the
+    /// frame ends in the processor's `own` code, if the kernel needs one at all.
+    pub(crate) fn returning_as(self, previous: &KernelAction, own: Option<usize>) -> KernelAction {
+        let has_one = previous.flags & SA_RESTORER != 0 && previous.restorer != 0;
+        let known = if has_one {
+            Some(previous.restorer)
+        } else {
+            own
+        };
+        let flag = if known.is_some() { SA_RESTORER } else { 0 };
+        KernelAction {
+            flags: (self.flags & !SA_RESTORER) | flag,
+            restorer: known.unwrap_or(0),
+            ..self
+        }
+    }
+}
 
 /// Asks for, and with `new` replaces, the action of `signal`.
 ///
@@ -602,6 +630,47 @@ pub fn perf_is_filtered() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn restorer_is_inherited_only_where_the_flag_says_so() {
+        const OWN: usize = 0x5000;
+        let on_stack = libc::SA_ONSTACK as u64;
+        let ours = KernelAction {
+            handler: 7,
+            flags: on_stack,
+            restorer: 0,
+            mask: 3,
+        };
+        let after = |flags, restorer, own| {
+            let previous = KernelAction {
+                handler: 1,
+                flags,
+                restorer,
+                mask: 0,
+            };
+            let made = ours.returning_as(&previous, own);
+            assert_eq!((made.handler, made.mask), (7, 3));
+            assert_eq!(made.flags & !SA_RESTORER, on_stack);
+            (made.flags & SA_RESTORER != 0).then_some(made.restorer)
+        };
+        assert_eq!(after(SA_RESTORER, 0x9000, Some(OWN)), Some(0x9000));
+        assert_eq!(after(SA_RESTORER, 0x9000, None), Some(0x9000));
+        // Without the flag, the kernel leaves the field as the caller had it: any value.
+        assert_eq!(after(0, 0x9000, Some(OWN)), Some(OWN));
+        assert_eq!(after(0, 0, Some(OWN)), Some(OWN));
+        assert_eq!(after(0, 0x9000, None), None);
+        assert_eq!(after(SA_RESTORER, 0, None), None);
+        let none = ours.returning_as(&KernelAction::default(), None);
+        assert_eq!((none.flags, none.restorer), (on_stack, 0));
+    }
+
+    #[test]
+    fn page_size_is_that_of_the_kernel() {
+        // SAFETY: takes a number, and only reads.
+        let asked = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        assert_eq!(page_bytes() as i64, asked);
+        assert!(page_bytes().is_power_of_two());
+    }
 
     #[test]
     fn own_range_leaves_selectable_numbers_and_half_of_the_rest() {

@@ -5,7 +5,8 @@
 //! buffer leaf first. A walk that cannot continue ends in a *named* [`Failure`]; the walker never
 //! guesses silently.
 //!
-//! Read next: [`walk`] (the loop), [`hotspot`] (HotSpot's structures).
+//! Read next: [`walk`] (the loop), [`hotspot`] (HotSpot's structures), [`hotspot::machine`]
+//! (processors).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,11 +15,10 @@ pub mod frame;
 pub mod hotspot;
 pub mod memory;
 pub mod native;
-pub mod regs;
 pub mod walk;
 
 pub use frame::{Failure, Frame, FrameKind, Frames};
+pub use hotspot::machine::{self, Host, Machine, Regs};
 pub use hotspot::threads::Anchor;
 pub use memory::{Fault, Memory};
-pub use regs::Regs;
 pub use walk::{Outcome, ThreadContext, Walk, Walker};

@@ -1,10 +1,8 @@
 //! Native unwind rules: the packed form that `.eh_frame` is compiled to, and its application.
 //!
 //! A row covers the addresses from its `offset` to the next row's. The table itself is built by
-//! crate `dwell-native`; only the encoding and the equations live here, so that the hot path is a
-//! binary search and two loads. Source of the equations: DWARF 5 section 6.4, System V AMD64 ABI.
-
-use crate::memory::{Fault, Memory};
+//! crate `dwell-native`; only the encoding lives here, so that the hot path is a
+//! binary search and two loads. A machine applies the rules. Source: DWARF 5 section 6.4.
 
 /// One row of a module's unwind table: 8 bytes, sorted by `offset`.
 #[repr(C)]
@@ -18,7 +16,8 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Row>() == 8);
 
-/// How the caller's registers follow from the callee's (x86-64). `CFA` is the caller's rsp.
+/// How the caller's registers follow from the callee's. `CFA` is the caller's sp. The names are
+/// those of x86-64; on aarch64, see [`crate::hotspot::machine::aarch64`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// No function here: padding, or after the last function.
@@ -117,11 +116,11 @@ impl Rule {
 /// The registers that native unwinding needs and restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeRegs {
-    /// rip: exact in the innermost frame and after a signal frame, a return address elsewhere.
+    /// Exact in the innermost frame and after a signal frame, a return address elsewhere.
     pub pc: u64,
-    /// rsp.
+    /// Stack pointer.
     pub sp: u64,
-    /// rbp.
+    /// Frame pointer.
     pub fp: u64,
 }
 
@@ -136,47 +135,6 @@ pub enum NativeStep {
     End,
     /// The table has no usable rule here.
     NoRule,
-}
-
-// Offsets in the x86-64 `ucontext_t` that the kernel puts at rsp of `__restore_rt`
-// (uc_flags, uc_link, uc_stack = 40 bytes, then gregs; asm/sigcontext.h: r8..r15, rdi, rsi, rbp,
-// rbx, rdx, rax, rcx, rsp, rip).
-const UC_GREGS: u64 = 40;
-const UC_RBP: u64 = UC_GREGS + 10 * 8;
-const UC_RSP: u64 = UC_GREGS + 15 * 8;
-const UC_RIP: u64 = UC_GREGS + 16 * 8;
-
-/// Applies `rule` to `regs`.
-///
-/// # Errors
-/// [`Fault`] if the stack cannot be read where the rule points.
-pub fn step<M: Memory>(mem: &M, rule: Rule, regs: NativeRegs) -> Result<NativeStep, Fault> {
-    let (cfa, rbp) = match rule {
-        Rule::Gap | Rule::Unsupported => return Ok(NativeStep::NoRule),
-        Rule::End => return Ok(NativeStep::End),
-        Rule::Sp { cfa_bytes, rbp } => (regs.sp.wrapping_add(u64::from(cfa_bytes)), rbp),
-        Rule::Fp { cfa_bytes, rbp } => (regs.fp.wrapping_add(u64::from(cfa_bytes)), rbp),
-        Rule::Plt => {
-            let extra = if regs.pc & 15 >= 11 { 8 } else { 0 };
-            (regs.sp.wrapping_add(8 + extra), SavedRbp::Same)
-        }
-        Rule::SignalFrame => {
-            return Ok(NativeStep::Interrupted(NativeRegs {
-                pc: mem.word(regs.sp.wrapping_add(UC_RIP))?,
-                sp: mem.word(regs.sp.wrapping_add(UC_RSP))?,
-                fp: mem.word(regs.sp.wrapping_add(UC_RBP))?,
-            }));
-        }
-    };
-    let pc = mem.word(cfa.wrapping_sub(8))?;
-    let fp = match rbp {
-        SavedRbp::Same => regs.fp,
-        SavedRbp::At(n) => mem.word(cfa.wrapping_sub(u64::from(n) * 8))?,
-    };
-    if pc == 0 {
-        return Ok(NativeStep::End);
-    }
-    Ok(NativeStep::Caller(NativeRegs { pc, sp: cfa, fp }))
 }
 
 /// Finds the rule of the last row at or before `offset`.

@@ -14,16 +14,13 @@ use crate::cache::PcCache;
 use crate::frame::{Failure, Frame, FrameKind, Frames};
 use crate::hotspot::codecache::{Blob, BlobKind, CodeCache};
 use crate::hotspot::continuation::Chunk;
-use crate::hotspot::forwarding;
 use crate::hotspot::interpreter::{self, Interpreted};
 use crate::hotspot::layout::{Layout, present};
+use crate::hotspot::machine::{Host, Machine};
 use crate::hotspot::nmethod::{self, Nmethod};
-use crate::hotspot::prologue;
-use crate::hotspot::stub;
 use crate::hotspot::threads::{self, Anchor};
 use crate::memory::{Fault, Memory};
-use crate::native::{self, NativeCode, NativeRegs, NativeStep, Rule};
-use crate::regs::Regs;
+use crate::native::{NativeCode, NativeRegs, NativeStep, Rule};
 
 /// Data of the thread that is walked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +63,9 @@ pub struct Walk {
 }
 
 /// All inputs of a walk, apart from the thread.
-pub struct Walker<'a, M: Memory, N: NativeCode> {
+pub struct Walker<'a, M: Memory, N: NativeCode, P: Machine = Host> {
+    /// The target's processor.
+    pub machine: P,
     /// The target's memory.
     pub mem: &'a M,
     /// HotSpot's layout.
@@ -103,18 +102,18 @@ impl From<Fault> for Stop {
 #[derive(Clone, Copy)]
 enum Callee {
     /// Code without a method's frame, which may be called from a place without a frame: a stub, or
-    /// native code. r13 at its return, if known.
+    /// native code. The register for the caller's sp at its return, if known.
     Leaf {
-        r13: Option<u64>,
+        sender_sp: Option<u64>,
     },
     Other,
 }
 
 /// The current frame of the walk.
-struct Cursor<'t> {
+struct Cursor<'t, P: Machine> {
     at: NativeRegs,
     /// Set while `at` is an interrupted pc, not a return address.
-    exact: Option<Regs>,
+    exact: Option<P::Regs>,
     /// Set while `at` is in a heap chunk.
     frozen: Option<Chunk>,
     cont_entry: u64,
@@ -124,7 +123,7 @@ struct Cursor<'t> {
     callee: Callee,
     /// Whether the thread's anchor has been used.
     bridged: bool,
-    /// rsp of the frame that an anchor led to last.
+    /// sp of the frame that an anchor led to last.
     bridged_to: u64,
     /// Set while `at` is in native code that has called Java: the anchor of the next Java frame.
     outer: Anchor,
@@ -154,21 +153,17 @@ impl<F: Frames + ?Sized> Sink<'_, F> {
     }
 }
 
-impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     /// Walks the stack from `regs` and fills `frames`, innermost first. The last entry of `frames`
     /// is kept for a failure, so the depth limit is one less than its length.
     pub fn walk<F: Frames + ?Sized>(
         &self,
-        regs: Regs,
+        regs: P::Regs,
         thread: &ThreadContext,
         frames: &mut F,
     ) -> Walk {
         let cursor = Cursor {
-            at: NativeRegs {
-                pc: regs.pc,
-                sp: regs.sp,
-                fp: regs.fp,
-            },
+            at: self.machine.start(&regs),
             exact: Some(regs),
             frozen: None,
             cont_entry: thread.cont_entry,
@@ -201,7 +196,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.walk_on(cursor, frames)
     }
 
-    fn walk_on<F: Frames + ?Sized>(&self, mut cursor: Cursor<'_>, frames: &mut F) -> Walk {
+    fn walk_on<F: Frames + ?Sized>(&self, mut cursor: Cursor<'_, P>, frames: &mut F) -> Walk {
         let thread = cursor.thread;
         let mut sink = Sink {
             frames,
@@ -253,7 +248,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     /// Whether the next frames depend only on the registers and on the stack above.
-    fn is_plain(&self, cursor: &Cursor) -> bool {
+    fn is_plain(&self, cursor: &Cursor<'_, P>) -> bool {
         let is_called =
             cursor.exact.is_none() && !cursor.handling && cursor.outer == Anchor::default();
         is_called && cursor.cont_entry == 0 && cursor.thread.anchor.sp <= cursor.at.sp
@@ -262,7 +257,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// Each step must go up the stack, stay in it, and not skip the anchor's frame.
     fn check(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         before: NativeRegs,
         was_exact: bool,
     ) -> Result<(), Failure> {
@@ -299,7 +294,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     fn step(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let pc = cursor.at.pc;
@@ -327,7 +322,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.step_native(cursor, sink)
     }
 
-    fn step_no_blob(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+    fn step_no_blob(&self, cursor: &mut Cursor<'_, P>) -> Result<(), Stop> {
         // After the oldest chunk there is no code: continue on the carrier's stack.
         if cursor.frozen.is_some() {
             return self.leave_chunk(cursor);
@@ -337,7 +332,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     fn step_interpreted(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -346,26 +341,18 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         if let Some(regs) = cursor.exact {
             let is_return = |pc| self.is_return(pc);
-            if let Ok(Some(caller)) = interpreter::read_exit(self.mem, &regs)
-                && is_return(caller.pc)
-            {
+            if let Some(caller) = self.machine.exit_caller(self.mem, &regs, is_return) {
                 sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
                 return self.move_to(cursor, caller);
             }
-            if let Ok(Some(caller)) = forwarding::interrupted(self.mem, &regs)
-                && is_return(caller.pc)
-            {
-                sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
-                return self.move_to(cursor, caller);
-            }
-            let entry =
-                interpreter::read_entry(self.mem, self.layout, self.code, &regs, is_return)?;
+            let machine = self.machine;
+            let entry = machine.entered(self.mem, self.layout, self.code, &regs, is_return)?;
             if let Some(frame) = entry {
                 return self.to_interpreted_caller(cursor, frame, sink);
             }
         }
         if cursor.exact.is_none()
-            && let Ok(Some(caller)) = forwarding::called(self.mem, cursor.at)
+            && let Ok(Some(caller)) = self.machine.forwarding_caller(self.mem, cursor.at)
             && self.is_return(caller.pc)
         {
             sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
@@ -375,20 +362,21 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
             return self.move_to(cursor, found.caller);
         }
-        let bcp = cursor.exact.map(|r| r.r13);
-        match interpreter::read_frame(self.mem, self.layout, cursor.at.fp, bcp) {
+        let bcp = cursor.exact.map(|regs| self.machine.live_bcp(&regs));
+        match interpreter::read_frame(self.machine, self.mem, self.layout, cursor.at.fp, bcp) {
             Ok(Some(frame)) if frame.bci >= 0 || self.is_linked(cursor) => {
                 self.to_interpreted_caller(cursor, frame, sink)
             }
             Ok(_) | Err(_) => match cursor.exact {
-                // Between frames: rbp is a compiled caller's. Find the caller as for a stub.
+                // Between frames: the frame pointer is a compiled caller's. Find the caller as for
+                // a stub.
                 Some(regs) => {
                     if let Some(caller) = self.caller_of_unnamed(&regs) {
                         sink.push(FrameKind::Failed, Failure::StaleMethod as u64, 0)?;
                         sink.flaw = Some(Failure::StaleMethod);
                         return self.move_to(cursor, caller);
                     }
-                    let caller = stub::interrupted_caller(self.mem, blob, &regs, self)?;
+                    let caller = self.machine.interrupted_stub(self.mem, blob, &regs, self)?;
                     match caller {
                         Some(caller) => {
                             sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
@@ -402,20 +390,20 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// The interpreter has made a call, but there is no frame of a method at rbp. Deoptimisation is
-    /// just filling it in, or its class has been unloaded since, or it was left with an exception
-    /// for a compiled caller.
+    /// The interpreter has made a call, but there is no frame of a method at the frame pointer.
+    /// Deoptimisation is just filling it in, or its class has been unloaded since, or it was left
+    /// with an exception for a compiled caller.
     fn step_unframed_interpreted(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         let is_return = |pc| self.is_return(pc);
-        let skeleton = interpreter::read_skeleton(self.mem, cursor.at.fp, is_return);
+        let skeleton = interpreter::read_skeleton(self.machine, self.mem, cursor.at.fp, is_return);
         if let Ok(Some(caller)) = skeleton {
             let (sp, fp) = (cursor.at.sp, cursor.at.fp);
-            let has_called = interpreter::has_called(self.mem, self.layout, sp, fp);
+            let has_called = interpreter::has_called(self.machine, self.mem, self.layout, sp, fp);
             let failure = if has_called == Ok(true) {
                 sink.flaw = Some(Failure::StaleMethod);
                 Failure::StaleMethod
@@ -425,7 +413,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             sink.push(FrameKind::Failed, failure as u64, 0)?;
             return self.move_to(cursor, caller);
         }
-        match stub::calling_caller(self.mem, blob, cursor.at, false, self)? {
+        match (self.machine).calling_stub(self.mem, blob, cursor.at, false, self)? {
             Some(caller) => {
                 sink.push(FrameKind::Stub, cursor.at.pc, 0)?;
                 self.to_stub_caller(cursor, caller, sink)
@@ -436,7 +424,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     fn to_interpreted_caller(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         frame: Interpreted,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -456,7 +444,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     fn step_native(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         if cursor.frozen.is_some() {
@@ -486,48 +474,36 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             FrameKind::Native
         };
         sink.push(kind, lookup, 0)?;
-        match native::step(self.mem, rule.unwrap_or(Rule::Gap), at)? {
+        let rule = rule.unwrap_or(Rule::Gap);
+        match (self.machine).unwind(self.mem, rule, at, cursor.exact.as_ref())? {
             NativeStep::End => Err(end),
             NativeStep::Caller(caller) => {
                 self.move_to(cursor, caller)?;
-                cursor.callee = Callee::Leaf { r13: None };
+                cursor.callee = Callee::Leaf { sender_sp: None };
                 Ok(())
             }
-            NativeStep::Interrupted(at) => {
-                cursor.at = at;
-                cursor.exact = Some(Regs {
-                    pc: at.pc,
-                    sp: at.sp,
-                    fp: at.fp,
-                    ..Regs::default()
-                });
+            NativeStep::Interrupted(interrupted) => {
+                cursor.at = interrupted;
+                cursor.exact = Some(self.machine.interrupted(self.mem, at.sp, interrupted));
                 Ok(())
             }
             NativeStep::NoRule => self.by_frame_pointer(cursor, at),
         }
     }
 
-    /// Without a rule: uses rbp as frame pointer or, in a leaf, the word at rsp, if that gives a
-    /// return address.
-    fn by_frame_pointer(&self, cursor: &mut Cursor, at: NativeRegs) -> Result<(), Stop> {
+    /// Without a rule: uses the frame pointer or, in a leaf, the place of the return address at a
+    /// call, if that gives a return address.
+    fn by_frame_pointer(&self, cursor: &mut Cursor<'_, P>, at: NativeRegs) -> Result<(), Stop> {
         let none = Err(Stop::Fail(Failure::NoNativeRule));
         let high = cursor.thread.stack_high;
         if at.fp >= at.sp && at.fp & 7 == 0 && (high == 0 || at.fp < high) {
-            let caller = NativeRegs {
-                pc: self.mem.word(at.fp.wrapping_add(8))?,
-                sp: at.fp.wrapping_add(16),
-                fp: self.mem.word(at.fp)?,
-            };
+            let caller = self.machine.linked(self.mem, at.fp)?;
             if self.is_native_caller(cursor, caller) {
                 return self.move_to(cursor, caller);
             }
         }
-        if cursor.exact.is_some() {
-            let caller = NativeRegs {
-                pc: self.mem.word(at.sp)?,
-                sp: at.sp.wrapping_add(8),
-                fp: at.fp,
-            };
+        if let Some(regs) = &cursor.exact {
+            let caller = self.machine.leaf_caller(self.mem, regs)?;
             if self.is_native_caller(cursor, caller) {
                 return self.move_to(cursor, caller);
             }
@@ -536,7 +512,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     /// Makes `caller` the next frame.
-    fn move_to(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
+    fn move_to(&self, cursor: &mut Cursor<'_, P>, caller: NativeRegs) -> Result<(), Stop> {
         cursor.exact = None;
         cursor.handling = false;
         cursor.callee = Callee::Other;
@@ -569,14 +545,15 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             return false;
         };
         if blob.kind == BlobKind::Interpreter {
-            return interpreter::is_frame(self.mem, caller.sp, caller.fp);
+            return interpreter::is_frame(self.machine, self.mem, caller.sp, caller.fp);
         }
         let compiled = matches!(blob.kind, BlobKind::Nmethod | BlobKind::NativeNmethod);
         if !compiled || blob.frame_bytes == 0 {
             return true;
         }
         let slot = caller.sp.wrapping_add(blob.frame_bytes).wrapping_sub(8);
-        self.mem.word(slot).is_ok_and(|pc| self.is_return(pc))
+        let found = self.mem.word(slot);
+        found.is_ok_and(|word| self.is_return(self.machine.return_address(word)))
     }
 
     /// Whether `pc` is in a compiled method or the interpreter.
@@ -607,7 +584,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                     .and_then(|nm| nm.is_return_address(self.mem, self.layout, pc));
                 // Calls of leaf routines have no debug information, but count as calls.
                 exact.unwrap_or(false)
-                    || prologue::follows_call(self.mem, pc).unwrap_or(false)
+                    || self.machine.follows_call(self.mem, pc).unwrap_or(false)
                     || nmethod::original_pc(self.mem, self.layout, &blob, pc, blob.addr)
                         .is_ok_and(|original| original.is_some())
             }

@@ -8,6 +8,7 @@ use common::Bytes;
 use dwell_walker::hotspot::layout::ABSENT;
 use dwell_walker::hotspot::vmstructs::{self, Place, TableError};
 use dwell_walker::hotspot::{Layout, LayoutError};
+use dwell_walker::machine::X86_64;
 
 /// Fields that a walk requires: type and field.
 const FIELDS: [(&str, &str); 33] = [
@@ -156,7 +157,7 @@ impl Tables {
     }
 
     fn load(&self) -> Result<Layout, LayoutError> {
-        Layout::load(&self.memory(), &|name: &str| self.address(name))
+        Layout::load(X86_64, &self.memory(), &|name: &str| self.address(name))
     }
 }
 
@@ -313,14 +314,14 @@ fn missing_tables_are_named() {
     let tables = Tables::needed();
     for (missing, _) in tables.words() {
         let symbols = |name: &str| tables.address(name).filter(|_| name != missing);
-        let found = Layout::load(&tables.memory(), &symbols);
+        let found = Layout::load(X86_64, &tables.memory(), &symbols);
         assert_eq!(
             found,
             Err(LayoutError::Table(TableError::NoSymbol(missing)))
         );
     }
     let nowhere = |_: &str| Some(0x10);
-    let found = Layout::load(&tables.memory(), &nowhere);
+    let found = Layout::load(X86_64, &tables.memory(), &nowhere);
     assert!(matches!(
         found,
         Err(LayoutError::Table(TableError::Fault(_)))

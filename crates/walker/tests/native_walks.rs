@@ -8,12 +8,14 @@ use common::Bytes;
 use dwell_walker::Anchor;
 use dwell_walker::hotspot::codecache::{CODE_CACHE_WORDS, CodeCache};
 use dwell_walker::hotspot::layout::Layout;
+use dwell_walker::machine::x86_64::Regs;
+use dwell_walker::machine::{Machine as _, X86_64};
 use dwell_walker::native::{
     CFA_BYTES_MAX, NativeCode, NativeRegs, NativeStep, Pages, RBP_SLOT_MAX, Row, Rule, SavedRbp,
-    lookup, step,
+    lookup,
 };
 use dwell_walker::walk::live_context;
-use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, ThreadContext, Walk, Walker};
 
 const STACK: u64 = 0x7000_0000;
 /// The JVM's library, another one, and generated code.
@@ -83,6 +85,7 @@ fn walk_into<F: Frames + ?Sized>(
     frames: &mut F,
 ) -> Walk {
     let walker = Walker {
+        machine: X86_64,
         mem: memory,
         layout: &Layout::EMPTY,
         code: &code(),
@@ -93,6 +96,10 @@ fn walk_into<F: Frames + ?Sized>(
 }
 
 /// The frames' kinds and ids, and the walk's result.
+fn step(memory: &Bytes, rule: Rule, at: NativeRegs) -> Result<NativeStep, dwell_walker::Fault> {
+    X86_64.unwind(memory, rule, at, None)
+}
+
 fn walk(stack: &[u64], regs: Regs, thread: &ThreadContext) -> (Vec<(FrameKind, u64)>, Walk) {
     let mut frames = [Frame::EMPTY; 16];
     let walk = walk_into(&memory(stack), regs, thread, &mut frames[..]);

@@ -2,9 +2,10 @@
 //! words are wrong, each walk has a named end, and never panics or runs forever.
 #![allow(missing_docs)]
 
-use dwell_frozen::Frozen;
+use dwell_frozen::{Frozen, Registers};
 use dwell_walker::cache::{PcCache, Slot};
 use dwell_walker::hotspot::{BlobKind, CodeCache, continuation};
+use dwell_walker::machine::X86_64;
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Failure, Fault, Frame, FrameKind, Frames, Memory, Outcome, Walk, Walker};
 use proptest::prelude::*;
@@ -362,11 +363,15 @@ fn walks_are_the_same_with_a_cache() {
     let (mut cheaper, mut anew) = (0, 0);
     for fixture in fixtures() {
         let frozen = &fixture.frozen;
+        let Registers::X86_64(regs) = frozen.regs else {
+            continue;
+        };
         let code = CodeCache::from_words(&frozen.code);
         let memory = Numbered::new(frozen, &code);
         let slots = vec![Slot::empty(); 1 << 12];
         let walk = |remembers: bool| {
             let walker = Walker {
+                machine: X86_64,
                 mem: &memory,
                 layout: &frozen.layout,
                 code: &code,
@@ -375,7 +380,7 @@ fn walks_are_the_same_with_a_cache() {
             };
             let mut frames = vec![Frame::EMPTY; FRAMES_MAX];
             memory.reads.set(0);
-            let walk = walker.walk(frozen.regs, &frozen.thread, &mut frames[..]);
+            let walk = walker.walk(regs, &frozen.thread, &mut frames[..]);
             frames.truncate(walk.len);
             assert_eq!(frames, frozen.frames, "{}", fixture.name);
             assert_eq!(outcome_name(&walk), frozen.outcome, "{}", fixture.name);
@@ -441,6 +446,7 @@ fn frames_in_the_heap_are_the_same_without_a_carrier() {
             continue;
         };
         let walker = Walker {
+            machine: X86_64,
             mem: frozen,
             layout: &frozen.layout,
             code: &code,
@@ -494,8 +500,12 @@ fn known_frames_are_requested_only_below_continuation_entry() {
         .filter(|it| it.frozen.thread.cont_entry != 0)
     {
         let frozen = &fixture.frozen;
+        let Registers::X86_64(regs) = frozen.regs else {
+            continue;
+        };
         let code = CodeCache::from_words(&frozen.code);
         let walker = Walker {
+            machine: X86_64,
             mem: frozen,
             layout: &frozen.layout,
             code: &code,
@@ -506,7 +516,7 @@ fn known_frames_are_requested_only_below_continuation_entry() {
             frames: Vec::new(),
             asked: Vec::new(),
         };
-        let walk = walker.walk(frozen.regs, &frozen.thread, &mut kept);
+        let walk = walker.walk(regs, &frozen.thread, &mut kept);
         assert_eq!(kept.frames[..walk.len], frozen.frames, "{}", fixture.name);
         let entry = frozen.thread.cont_entry;
         assert!(kept.asked.iter().all(|sp| *sp > entry), "{}", fixture.name);

@@ -12,6 +12,7 @@ use dwell_walker::hotspot::{
     CodeCache, Layout, classes, continuation, fields, locked, monitors, names, objects, operations,
     safepoints, threads,
 };
+use dwell_walker::machine::X86_64;
 use dwell_walker::native::NativeRegs;
 use dwell_walker::{Fault, Memory};
 use std::cell::Cell;
@@ -123,9 +124,9 @@ fn look_at_one(mem: &Anything<'_>, layout: &Layout, addr: u64) {
     let _ = objects::class_name(mem, layout, addr, &mut buf).map(|it| assert!(it.len() <= 64));
     let _ = objects::is_kind_of(mem, layout, addr, b"java/lang/Thread");
     let _ = objects::class_of_mirror(mem, layout, addr);
-    let _ = operations::at(mem, addr, &|_| true);
+    let _ = operations::at(X86_64, mem, addr, &|_| true);
     let stack = (addr, addr.wrapping_add(1 << 16));
-    let _ = operations::on_stack(mem, addr, stack, &|_| true);
+    let _ = operations::on_stack(X86_64, mem, addr, stack, &|_| true);
     let name = safepoints::operation_name(mem, addr, 7, &mut buf);
     assert!(name.len() <= 64);
     let _ = fields::offset(mem, layout, addr, b"tid", b"J");
@@ -175,7 +176,7 @@ fn look_at_locks(mem: &Anything<'_>, frozen: &Frozen, addr: u64) {
             sp: addr.wrapping_sub(64),
             fp: addr,
         };
-        let _ = locked::compiled(mem, &frozen.layout, &blob, at, |_, _| count += 1);
+        let _ = locked::compiled(X86_64, mem, &frozen.layout, &blob, at, |_, _| count += 1);
     }
     // The maximum numbers of scopes of a frame and of monitors of a scope.
     assert!(count <= 64 * 513, "{count} monitors");

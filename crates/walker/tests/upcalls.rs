@@ -6,8 +6,10 @@ mod common;
 use common::Bytes;
 use dwell_walker::hotspot::codecache::{CODE_CACHE_WORDS, CodeCache};
 use dwell_walker::hotspot::layout::Layout;
+use dwell_walker::machine::X86_64;
+use dwell_walker::machine::x86_64::Regs;
 use dwell_walker::native::{NativeCode, Rule, SavedRbp};
-use dwell_walker::{Failure, Frame, FrameKind, Outcome, Regs, ThreadContext, Walk, Walker};
+use dwell_walker::{Failure, Frame, FrameKind, Outcome, ThreadContext, Walk, Walker};
 
 const STACK: u64 = 0x7000_0000;
 const LIBRARY: u64 = 0x2000_0000;
@@ -86,6 +88,7 @@ fn walk(stack: &[u64], fp: u64) -> (Vec<(FrameKind, u64)>, Walk) {
     let mut code = [0; CODE_CACHE_WORDS];
     code[..4].copy_from_slice(&[CODE, CODE + 0x1_0000, SEGMENTS, 6]);
     let walker = Walker {
+        machine: X86_64,
         mem: &memory(stack),
         layout: &layout(),
         code: &CodeCache::from_words(&code),

@@ -53,7 +53,7 @@ impl Balance {
             self.rate = (self.carry_ns as f64 / loose_ns.max(1) as f64).clamp(-1.0, 1.0);
         }
         self.is_open = true;
-        // What wrong reads cannot explain, such as waits for pages, is given up.
+        // Time that wrong reads cannot explain, such as waits for pages, is given up.
         self.over_ns = -self.carry_ns - open_ns;
         self.loose_ns = 0;
     }

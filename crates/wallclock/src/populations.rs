@@ -46,7 +46,7 @@ impl Script {
         place.map_or(RUNS, |(_, place)| u64::from(*place))
     }
 
-    /// What reads see.
+    /// The place that reads find.
     fn shown(&self, ms: u64) -> u64 {
         match self.place(ms) {
             RUNS => self.place(ms.saturating_sub(self.lag)),

@@ -67,7 +67,7 @@ fn look_in() -> Option<(OwnMemory, Layout)> {
     let (_, image) = modules.library(LIBRARY)?;
     let library = Library::loaded(&CString::new(image.key.path.clone()).ok()?)?;
     let find = |name: &str| library.symbol(&CString::new(name).ok()?);
-    let layout = Layout::load(&memory, &find).ok()?;
+    let layout = Layout::load(dwell_walker::Host, &memory, &find).ok()?;
     let has_virtual_threads = present(layout.thread_vthread) && present(layout.thread_obj);
     has_virtual_threads.then_some((memory, layout))
 }

@@ -90,6 +90,7 @@ fn freeze<M: Memory, N: NativeCode>(
 ) -> Frozen {
     let recorder = Recorder::new(walker.mem, walker.native);
     let again = Walker {
+        machine: walker.machine,
         mem: &recorder,
         layout: walker.layout,
         code: walker.code,
@@ -115,7 +116,7 @@ fn freeze<M: Memory, N: NativeCode>(
         origin: format!("pid {}", std::process::id()),
         layout: walker.layout.clone(),
         code: walker.code.to_words(),
-        regs,
+        regs: regs.into(),
         thread: *thread,
         words,
         native,

@@ -23,7 +23,7 @@ use dwell_signal::{Live, Slot};
 use dwell_walker::cache::{PcCache, Slot as CacheSlot};
 use dwell_walker::hotspot::names as vm_names;
 use dwell_walker::native::NativeCode;
-use dwell_walker::{Frame, Memory, ThreadContext, Walk, Walker};
+use dwell_walker::{Frame, Host, Memory, ThreadContext, Walk, Walker};
 use freezer::Freezer;
 use moment::Moment;
 
@@ -162,6 +162,7 @@ impl JavaWalks {
     ) -> Walk {
         let vm = self.jvm.vm();
         let walker = Walker {
+            machine: Host,
             mem: memory,
             layout: &vm.layout,
             code: &vm.code,

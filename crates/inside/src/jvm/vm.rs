@@ -4,13 +4,13 @@ use super::thread_names::NameFields;
 use dwell_recorder::native::Modules;
 use dwell_recorder::sys::loader::Library;
 use dwell_signal::Live;
-use dwell_walker::Memory;
 use dwell_walker::hotspot::layout::{ABSENT, LayoutError, present};
 use dwell_walker::hotspot::objects::{self, Objects};
 use dwell_walker::hotspot::safepoints::Safepoints;
 use dwell_walker::hotspot::vmstructs::TableError;
 use dwell_walker::hotspot::zgc::Moves;
 use dwell_walker::hotspot::{CodeCache, Layout, continuation, flags, threads};
+use dwell_walker::{Host, Machine as _, Memory};
 use jvm_sys::Env;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -133,7 +133,7 @@ impl Vm {
             elf: image.elf(),
         };
         let find = |name: &str| symbols.address(name);
-        let mut layout = Layout::load(&live, &find)?;
+        let mut layout = Layout::load(Host, &live, &find)?;
         let code = CodeCache::load(&live, &layout).map_err(|_| VmError::Unreadable)?;
         let mut fields = FieldIds {
             shift: FieldIds::USUAL_SHIFT,
@@ -161,7 +161,7 @@ impl Vm {
             }
             if !present(layout.extra.cont_entry) {
                 let barrier = layout.extra.return_barrier;
-                let found = continuation::entry_offset_of_barrier(&live, barrier);
+                let found = Host.entry_offset_of_barrier(&live, barrier);
                 layout.extra.cont_entry = found.ok().flatten().unwrap_or(ABSENT);
             }
             return_pc_at = match layout.cont_entry_return_pc {
@@ -210,7 +210,7 @@ impl Vm {
         let mut vm = self.clone();
         vm.layout.extra.cont_return_pc = return_pc;
         if !present(vm.layout.extra.cont_entry) {
-            let found = continuation::find_entry_offset(&live, &vm.layout, &vm.code);
+            let found = Host.find_entry_offset(&live, &vm.layout, &vm.code);
             vm.layout.extra.cont_entry = found.ok().flatten()?;
         }
         Some(vm)

@@ -19,8 +19,9 @@ use crate::names::Kind;
 use crate::sys::functions::{Domain, Method, Profiler};
 use crate::sys::handlers;
 use dwell_signal::{Live, WalkTarget};
-use dwell_walker::native::{NativeRegs, NativeStep, step};
+use dwell_walker::native::{NativeRegs, NativeStep};
 use dwell_walker::{Failure, Frame, FrameKind, Frames, Outcome, Walk};
+use dwell_walker::{Host, Machine as _};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -270,7 +271,7 @@ fn native_part(
             return Stop::Lost;
         }
         let before = *at;
-        match step(live, rule, before) {
+        match Host.unwind(live, rule, before, None) {
             Ok(NativeStep::Caller(caller)) if caller.sp > before.sp => {
                 *at = caller;
                 walking.is_exact = false;

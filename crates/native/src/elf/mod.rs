@@ -167,13 +167,14 @@ impl<'data> Elf<'data> {
     }
 
     /// The difference between an address in the process and the address in this file, if file
-    /// offset `file_offset` is mapped at `start` (both of the same executable mapping).
+    /// offset `file_offset` is mapped at `start` (both of the same executable mapping). A mapping
+    /// begins with a whole page, of `page_bytes`.
     ///
     /// `None` if no load segment has that offset.
     #[must_use]
-    pub fn bias(&self, file_offset: u64, start: u64) -> Option<u64> {
+    pub fn bias(&self, file_offset: u64, start: u64, page_bytes: u64) -> Option<u64> {
         let covers = |s: &&Segment| {
-            let first = s.file_offset & !(PAGE_BYTES - 1);
+            let first = s.file_offset & !page_bytes.wrapping_sub(1);
             s.file_len > 0 && file_offset >= first && file_offset < s.file_offset + s.file_len
         };
         // A page shared by two segments is in the file range of both; the executable one is the

@@ -152,16 +152,21 @@ fn headers_give_segments_base_and_text() {
     assert!(elf.unwind_table().unwrap().rows().is_empty());
 }
 
+const PAGE: u64 = 4096;
+
 #[test]
 fn the_bias_comes_from_the_segment_that_was_mapped() {
     let bytes = Image::new().bytes();
     let elf = Elf::parse(&bytes).unwrap();
     let load = 0x7f00_0000_0000;
-    assert_eq!(elf.bias(TEXT_OFFSET, load + TEXT_OFFSET), Some(load - BASE));
-    assert_eq!(elf.bias(0, load), Some(load - BASE));
+    assert_eq!(
+        elf.bias(TEXT_OFFSET, load + TEXT_OFFSET, PAGE),
+        Some(load - BASE)
+    );
+    assert_eq!(elf.bias(0, load, PAGE), Some(load - BASE));
     // An offset beyond the file, and a program loaded below its own addresses.
-    assert_eq!(elf.bias(TEXT_OFFSET + TEXT_LEN, load), None);
-    assert_eq!(elf.bias(0, 0), Some(BASE.wrapping_neg()));
+    assert_eq!(elf.bias(TEXT_OFFSET + TEXT_LEN, load, PAGE), None);
+    assert_eq!(elf.bias(0, 0, PAGE), Some(BASE.wrapping_neg()));
 }
 
 #[test]
@@ -172,7 +177,24 @@ fn a_page_shared_by_two_segments_belongs_to_the_executable_one() {
     image.segments[1] = (1, 5, 0x300, BASE + 0x1300, 0x500);
     let bytes = image.bytes();
     let elf = Elf::parse(&bytes).unwrap();
-    assert_eq!(elf.bias(0, BASE + 0x1000), Some(0));
+    assert_eq!(elf.bias(0, BASE + 0x1000, PAGE), Some(0));
+}
+
+#[test]
+fn larger_pages_begin_further_before_a_segment() {
+    let mut image = Image::new();
+    // Text is 68 KiB into the file, and 64 KiB further away in memory.
+    image.segments[1] = (1, 5, 0x1_1000, BASE + 0x2_1000, 0x500);
+    let bytes = image.bytes();
+    let elf = Elf::parse(&bytes).unwrap();
+    let of = |file_offset, page_bytes| {
+        let start = BASE + 0x1_0000 + file_offset;
+        elf.bias(file_offset, start, page_bytes)
+    };
+    assert_eq!(of(0x1_1000, 4 << 10), Some(0));
+    assert_eq!(of(0x1_0000, 4 << 10), None, "a page before the text");
+    assert_eq!(of(0x1_0000, 16 << 10), Some(0));
+    assert_eq!(of(0x1_0000, 64 << 10), Some(0));
 }
 
 #[test]
@@ -470,7 +492,7 @@ proptest! {
             return Ok(());
         };
         let _ = (elf.build_id(), elf.text_ranges(), elf.eh_frame(), elf.unwind_table());
-        let _ = (elf.bias(TEXT_OFFSET, 0x7f00_0000_1000), elf.find_symbol(b"exported"));
+        let _ = (elf.bias(TEXT_OFFSET, 0x7f00_0000_1000, PAGE), elf.find_symbol(b"exported"));
         let _ = elf.direct();
         let symbols = elf.symbols();
         prop_assert!(symbols.iter().map(|symbol| symbol.offset).is_sorted_by(|a, b| a < b));

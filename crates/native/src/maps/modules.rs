@@ -107,12 +107,12 @@ fn begin(mapping: &Mapping<'_>, backing: Backing) -> Module {
 impl Module {
     /// Locations of the module's image, whose headers are `elf`: usually one; more if copies of a
     /// tiny library are adjacent. Code that belongs to no load segment of `elf` (a wrong file) is
-    /// left out.
+    /// left out. The machine has pages of `page_bytes`.
     #[must_use]
-    pub fn placements(&self, elf: &Elf<'_>) -> Vec<Placement> {
+    pub fn placements(&self, elf: &Elf<'_>, page_bytes: u64) -> Vec<Placement> {
         let mut placements: Vec<Placement> = Vec::new();
         for range in &self.executable {
-            let Some(bias) = elf.bias(range.file_offset, range.addresses.start) else {
+            let Some(bias) = elf.bias(range.file_offset, range.addresses.start, page_bytes) else {
                 continue;
             };
             let addresses = range.addresses.clone();

@@ -269,7 +269,10 @@ fn adjacent_copies_of_one_page_get_a_placement_each() {
         executable: std::iter::once(base..base + 0x1000).collect(),
     };
     // Addresses beyond the file's segments have no placement.
-    assert_eq!(module.placements(&elf), [placed(0x10000), placed(0x11000)]);
+    assert_eq!(
+        module.placements(&elf, 4096),
+        [placed(0x10000), placed(0x11000)]
+    );
 }
 
 /// Any path that a kernel may write: nothing starts with white space.

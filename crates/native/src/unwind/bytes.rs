@@ -8,7 +8,7 @@ use dwell_walker::Memory;
 use gimli::{CallFrameInstruction, Register, UnwindExpression};
 
 use super::Section;
-use super::cfa_program::{self, Cfa, EXPRESSION_LEN_MAX, FDE_LEN_MAX, Factors};
+use super::cfa_program::{self, Cfa, EXPRESSION_LEN_MAX, FDE_LEN_MAX, Factors, Registers};
 
 /// Bytes fetched by one read.
 const HELD: usize = 64;
@@ -73,7 +73,10 @@ impl Cie {
             len += 1;
         }
         let (code, data) = (bytes.uleb()?, bytes.sleb()?);
-        let _return_address = bytes.u8()?;
+        // Other processors' rules are looked up in the table.
+        let return_address = Register(bytes.u8()?.into());
+        let registers = Registers::of_return_address(return_address);
+        (registers == Registers::X86_64).then_some(())?;
         let ([b'z', letters @ ..], len) = (augmentation, bytes.uleb()?) else {
             return None;
         };
@@ -94,6 +97,7 @@ impl Cie {
                 code,
                 data,
                 is_signal,
+                registers,
             },
             instructions: after..bytes.end,
         })

@@ -1,5 +1,6 @@
-//! Interprets one FDE's call frame program for the three columns that matter: CFA, rbp, return
-//! address. It tracks rsp only to verify that no instruction redefines it.
+//! Interprets one FDE's call frame program for the three columns that matter: CFA, frame pointer,
+//! return address. It tracks the stack pointer only to verify that no instruction redefines it. The
+//! names are those of x86-64; a CIE's return address column names the processor.
 //!
 //! It must not know about sections or tables: instructions in, `(address, Rule)` out.
 
@@ -10,9 +11,47 @@ use super::Error;
 
 pub(super) type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-const RBP: Register = gimli::X86_64::RBP;
 const RSP: Register = gimli::X86_64::RSP;
-const RETURN_ADDRESS: Register = gimli::X86_64::RA;
+
+/// A processor's registers. On aarch64 the return address is a register of its own (x30), and a
+/// frame begins with no words on the stack (DWARF for the Arm 64-bit Architecture, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Registers {
+    X86_64,
+    Aarch64,
+}
+
+impl Registers {
+    /// The processor with this column for return addresses. Any other is treated like x86-64, whose
+    /// rules then find none.
+    pub(super) fn of_return_address(register: Register) -> Registers {
+        match register {
+            gimli::AArch64::X30 => Registers::Aarch64,
+            _ => Registers::X86_64,
+        }
+    }
+
+    const fn fp(self) -> Register {
+        match self {
+            Registers::X86_64 => gimli::X86_64::RBP,
+            Registers::Aarch64 => gimli::AArch64::X29,
+        }
+    }
+
+    const fn sp(self) -> Register {
+        match self {
+            Registers::X86_64 => RSP,
+            Registers::Aarch64 => gimli::AArch64::SP,
+        }
+    }
+
+    const fn return_address(self) -> Register {
+        match self {
+            Registers::X86_64 => gimli::X86_64::RA,
+            Registers::Aarch64 => gimli::AArch64::X30,
+        }
+    }
+}
 
 /// Maximum supported nesting of `DW_CFA_remember_state`; compilers use one or two.
 const REMEMBERED_MAX: usize = 32;
@@ -90,27 +129,26 @@ impl State {
         return_address: Saved::AtCfa(-8),
     };
 
-    fn column(&mut self, register: Register) -> Option<&mut Saved> {
-        match register {
-            RBP => Some(&mut self.rbp),
-            RSP => Some(&mut self.rsp),
-            RETURN_ADDRESS => Some(&mut self.return_address),
-            _ => None,
+    fn column(&mut self, registers: Registers, register: Register) -> Option<&mut Saved> {
+        if register == registers.fp() {
+            return Some(&mut self.rbp);
         }
-    }
-
-    fn set(&mut self, register: Register, saved: Saved) {
-        if let Some(column) = self.column(register) {
-            *column = saved;
+        if register == registers.sp() {
+            return Some(&mut self.rsp);
         }
+        let is_return_address = register == registers.return_address();
+        is_return_address.then_some(&mut self.return_address)
     }
 
     /// The row's rule; `Err` with the threshold for a PLT whose threshold is not the common one.
-    pub(super) fn rule(&self, is_signal: bool) -> Result<Rule, u8> {
+    pub(super) fn rule(&self, factors: &Factors) -> Result<Rule, u8> {
         if self.return_address == Saved::Undefined {
             return Ok(Rule::End);
         }
-        if self.cfa == Cfa::Signal && is_signal {
+        if factors.registers == Registers::Aarch64 {
+            return Ok(self.rule_of_aarch64(factors.is_signal));
+        }
+        if self.cfa == Cfa::Signal && factors.is_signal {
             return Ok(Rule::SignalFrame);
         }
         if self.return_address != Saved::AtCfa(-8) || self.rsp != Saved::Unset {
@@ -123,12 +161,41 @@ impl State {
             Cfa::Register(RSP, offset) => {
                 Ok(cfa_rule(offset, |cfa_bytes| Rule::Sp { cfa_bytes, rbp }))
             }
-            Cfa::Register(RBP, offset) => {
+            Cfa::Register(gimli::X86_64::RBP, offset) => {
                 Ok(cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp }))
             }
             Cfa::Plt { threshold: 11 } if rbp == SavedRbp::Same => Ok(Rule::Plt),
             Cfa::Plt { threshold } if rbp == SavedRbp::Same => Err(threshold),
             _ => Ok(Rule::Unsupported),
+        }
+    }
+}
+
+impl State {
+    /// A packed rule has one slot, so that it can express two forms: the frame pointer and the
+    /// return address are both unchanged, or both saved, the return address above the other.
+    fn rule_of_aarch64(&self, is_signal: bool) -> Rule {
+        if is_signal {
+            return Rule::SignalFrame;
+        }
+        let rbp = match (saved_rbp(self.rbp), self.return_address) {
+            (Some(SavedRbp::Same), Saved::Unset | Saved::Same) => SavedRbp::Same,
+            (Some(SavedRbp::At(slot)), Saved::AtCfa(offset))
+                if offset == 8 - i64::from(slot) * 8 =>
+            {
+                SavedRbp::At(slot)
+            }
+            _ => return Rule::Unsupported,
+        };
+        match self.cfa {
+            _ if self.rsp != Saved::Unset => Rule::Unsupported,
+            Cfa::Register(gimli::AArch64::SP, offset) => {
+                cfa_rule(offset, |cfa_bytes| Rule::Sp { cfa_bytes, rbp })
+            }
+            Cfa::Register(gimli::AArch64::X29, offset) => {
+                cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp })
+            }
+            _ => Rule::Unsupported,
         }
     }
 }
@@ -202,6 +269,7 @@ pub(super) struct Factors {
     pub(super) code: u64,
     pub(super) data: i64,
     pub(super) is_signal: bool,
+    pub(super) registers: Registers,
 }
 
 impl Factors {
@@ -210,6 +278,7 @@ impl Factors {
         code: 1,
         data: -8,
         is_signal: false,
+        registers: Registers::X86_64,
     };
 }
 
@@ -254,6 +323,12 @@ impl Machine {
         self.factored(i64::try_from(offset).map_err(|_| Nonsense)?)
     }
 
+    fn set(&mut self, register: Register, saved: Saved) {
+        if let Some(column) = self.state.column(self.factors.registers, register) {
+            *column = saved;
+        }
+    }
+
     fn set_cfa_offset(&mut self, offset: i64) -> Result<(), Nonsense> {
         let Cfa::Register(register, _) = self.state.cfa else {
             return Err(Nonsense);
@@ -294,6 +369,9 @@ impl Machine {
                 self.state = *self.remembered.get(self.depth).ok_or(Nonsense)?;
             }
             I::ArgsSize { .. } | I::Nop => {}
+            // From here on the return address is signed, or no longer: the walker removes any
+            // signature.
+            I::NegateRaState if self.factors.registers == Registers::Aarch64 => {}
             I::NegateRaState => return Err(Nonsense),
             _ => self.define_register(instruction)?,
         }
@@ -344,21 +422,21 @@ impl Machine {
     ) -> Result<(), Nonsense> {
         use CallFrameInstruction as I;
         match *instruction {
-            I::Undefined { register } => self.state.set(register, Saved::Undefined),
-            I::SameValue { register } => self.state.set(register, Saved::Same),
+            I::Undefined { register } => self.set(register, Saved::Undefined),
+            I::SameValue { register } => self.set(register, Saved::Same),
             I::Offset {
                 register,
                 factored_offset,
             } => {
                 let offset = self.factored_unsigned(factored_offset)?;
-                self.state.set(register, Saved::AtCfa(offset));
+                self.set(register, Saved::AtCfa(offset));
             }
             I::OffsetExtendedSf {
                 register,
                 factored_offset,
             } => {
                 let offset = self.factored(factored_offset)?;
-                self.state.set(register, Saved::AtCfa(offset));
+                self.set(register, Saved::AtCfa(offset));
             }
             I::ValOffset { register, .. }
             | I::ValOffsetSf { register, .. }
@@ -367,11 +445,11 @@ impl Machine {
                 ..
             }
             | I::Expression { register, .. }
-            | I::ValExpression { register, .. } => self.state.set(register, Saved::Other),
+            | I::ValExpression { register, .. } => self.set(register, Saved::Other),
             I::Restore { register } => {
                 let mut initial = self.initial;
-                if let Some(saved) = initial.column(register) {
-                    self.state.set(register, *saved);
+                if let Some(saved) = initial.column(self.factors.registers, register) {
+                    self.set(register, *saved);
                 }
             }
             _ => {}
@@ -463,7 +541,7 @@ fn emit(
     if range.is_empty() {
         return Ok(());
     }
-    match state.rule(function.factors.is_signal) {
+    match state.rule(&function.factors) {
         Ok(rule) => sink(range.start, rule),
         Err(_) if range.end - range.start > PLT_LEN_MAX => sink(range.start, Rule::Unsupported),
         Err(threshold) => {

@@ -273,7 +273,7 @@ impl Direct {
 
 /// The rule of a row at one of its addresses.
 fn judge(state: &State, cie: &Cie, row: Range<u64>, svma: u64) -> Rule {
-    match state.rule(cie.factors.is_signal) {
+    match state.rule(&cie.factors) {
         Ok(rule) => rule,
         Err(_) if row.end.wrapping_sub(row.start) > cfa_program::PLT_LEN_MAX => Rule::Unsupported,
         // Before the threshold an entry of 16 bytes has pushed nothing, after it one word.

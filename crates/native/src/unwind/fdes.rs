@@ -9,7 +9,7 @@ use dwell_walker::native::Rule;
 use gimli::{BaseAddresses, CommonInformationEntry, DebugFrame, EhFrame, LittleEndian};
 use gimli::{PartialFrameDescriptionEntry, UnwindOffset, UnwindSection};
 
-use super::cfa_program::{self, Budget, Factors, Function, Reader, State};
+use super::cfa_program::{self, Budget, Factors, Function, Reader, Registers, State};
 use super::merge::{Functions, Source};
 use super::{Error, Input, SECTION_LEN_MAX, Section, Stats, usual};
 
@@ -29,11 +29,14 @@ pub(super) fn collect(
 ) -> Result<(), Error> {
     if let Some(section) = input.eh_frame {
         let mut frame = EhFrame::new(section.data, LittleEndian);
+        // Only aarch64 has an instruction of its own that is not GNU's.
+        frame.set_vendor(gimli::Vendor::AArch64);
         frame.set_address_size(8);
         Walk::new(input, section, &frame, Source::EhFrame)?.run(functions, stats)?;
     }
     if let Some(section) = input.debug_frame {
         let mut frame = DebugFrame::new(section.data, LittleEndian);
+        frame.set_vendor(gimli::Vendor::AArch64);
         frame.set_address_size(8);
         Walk::new(input, section, &frame, Source::DebugFrame)?.run(functions, stats)?;
     }
@@ -341,5 +344,6 @@ fn factors(cie: &CommonInformationEntry<Reader<'_>>) -> Factors {
         code: cie.code_alignment_factor(),
         data: cie.data_alignment_factor(),
         is_signal: cie.is_signal_trampoline(),
+        registers: Registers::of_return_address(cie.return_address_register()),
     }
 }

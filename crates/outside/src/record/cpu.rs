@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Bytes of stack in a sample. Deeper frames are read later, because old frames rarely change.
 const STACK_BYTES: u32 = 48 << 10;
-/// Pages of a ring, largest first: the permitted amount of locked memory differs between machines
+/// Bytes of a ring, largest first: the permitted amount of locked memory differs between machines
 /// and users.
-const PAGES: [usize; 5] = [1024, 256, 128, 64, 32];
+const RING_BYTES: [usize; 5] = [4 << 20, 1 << 20, 512 << 10, 256 << 10, 128 << 10];
 /// Number of descriptors left for other uses.
 const DESCRIPTORS_SPARED: usize = 64;
 /// Maximum time between two reads of the rings.
@@ -57,7 +57,7 @@ impl Cpu {
         let mut wish = Wish {
             period_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             stack_bytes: STACK_BYTES,
-            pages: 0,
+            ring_bytes: 0,
             inherit: true,
         };
         let (mut rings, mut others) = (Vec::new(), Vec::new());
@@ -117,11 +117,14 @@ impl Cpu {
 
 fn mapped(mut event: Event, wish: &mut Wish) -> io::Result<Event> {
     let mut refusal = io::Error::from(io::ErrorKind::OutOfMemory);
-    let tried = PAGES
+    let tried = RING_BYTES
         .iter()
-        .filter(|pages| wish.pages == 0 || wish.pages == **pages);
-    for pages in tried.copied().collect::<Vec<_>>() {
-        let smaller = Wish { pages, ..*wish };
+        .filter(|bytes| wish.ring_bytes == 0 || wish.ring_bytes == **bytes);
+    for ring_bytes in tried.copied().collect::<Vec<_>>() {
+        let smaller = Wish {
+            ring_bytes,
+            ..*wish
+        };
         match event.map(&smaller) {
             Ok(()) => return Ok(event),
             Err(error) => refusal = error,

@@ -13,8 +13,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const PAGE: usize = 4096;
-
 /// Registers in a sample, in the order of their numbers (asm/perf_regs.h).
 pub const REGISTERS: [u32; 8] = [
     0,  // ax
@@ -27,6 +25,16 @@ pub const REGISTERS: [u32; 8] = [
     21, // r13
 ];
 
+/// The largest page of any processor: a ring is at least a page.
+pub const RING_BYTES_MIN: usize = 64 << 10;
+
+/// Bytes of a page of this machine.
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: takes a number; the kernel passes this one to every program.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }
+}
+
 /// The settings of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
@@ -34,8 +42,8 @@ pub struct Wish {
     pub period_ns: u64,
     /// Bytes of stack in each sample; a multiple of 8.
     pub stack_bytes: u32,
-    /// Pages of the ring, a power of two.
-    pub pages: usize,
+    /// Bytes of the ring without its control page: a power of two, at least [`RING_BYTES_MIN`].
+    pub ring_bytes: usize,
     /// Whether threads that the thread starts are sampled as well.
     pub inherit: bool,
 }
@@ -50,6 +58,8 @@ pub struct Event {
 #[derive(Debug)]
 struct Ring {
     base: NonNull<u8>,
+    /// Bytes of the control page, which is before the data.
+    data_at: usize,
     data_bytes: usize,
 }
 
@@ -72,7 +82,8 @@ impl Event {
     /// # Errors
     /// The kernel's: too much locked memory.
     pub fn map(&mut self, wish: &Wish) -> io::Result<()> {
-        let len = (wish.pages + 1) * PAGE;
+        let data_at = page_bytes();
+        let len = data_at + wish.ring_bytes;
         // SAFETY: a new mapping at a place that the kernel chooses; the descriptor is an event's.
         let base = unsafe {
             libc::mmap(
@@ -90,7 +101,8 @@ impl Event {
         let base = NonNull::new(base.cast::<u8>());
         self.ring = base.map(|base| Ring {
             base,
-            data_bytes: wish.pages * PAGE,
+            data_at,
+            data_bytes: wish.ring_bytes,
         });
         Ok(())
     }
@@ -164,7 +176,7 @@ impl Ring {
             // within them; `rest` has at least `len` bytes, and is no part of the mapping. The
             // kernel does not write between our tail and its head, which the caller stays between.
             unsafe {
-                let from = self.base.as_ptr().add(PAGE + offset);
+                let from = self.base.as_ptr().add(self.data_at + offset);
                 std::ptr::copy_nonoverlapping(from, rest.as_mut_ptr(), len);
             }
             done += len;
@@ -175,7 +187,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length, and reached through `self` only.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.data_bytes + PAGE) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.data_at + self.data_bytes) };
     }
 }
 

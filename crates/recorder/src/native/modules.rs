@@ -327,9 +327,10 @@ impl Modules {
 
 impl CodeMap {
     fn add(&mut self, module: &maps::Module, image: &Arc<Image>) {
+        let page_bytes = dwell_signal::sys::page_bytes() as u64;
         let placements = image
             .head()
-            .map(|elf| module.placements(elf))
+            .map(|elf| module.placements(elf, page_bytes))
             .unwrap_or_default();
         for placement in &placements {
             for range in &placement.executable {
@@ -469,7 +470,7 @@ mod tests {
         ));
         // Walks that begin in a handler of ours continue in the interrupted code. As a return
         // address the restorer is looked up where it begins or one byte before.
-        let restorer = dwell_signal::restorer() as u64;
+        let restorer = dwell_signal::restorer().unwrap() as u64;
         for pc in [restorer, restorer - 1] {
             assert_eq!(modules.map().rule_read(pc), Some(Rule::SignalFrame));
         }
@@ -646,7 +647,7 @@ mod tests {
         let map = modules.map();
         assert_eq!(map.rule(pc), Some(Rule::Gap));
         // All others are ready.
-        let restorer = dwell_signal::restorer() as u64;
+        let restorer = dwell_signal::restorer().unwrap() as u64;
         let is_own = modules.place(restorer).unwrap().image.name == *OWN.get().unwrap();
         let expected = if is_own { Rule::Gap } else { Rule::SignalFrame };
         assert_eq!(map.rule(restorer), Some(expected));

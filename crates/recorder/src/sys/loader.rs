@@ -2,7 +2,7 @@
 //! unloaded.
 
 use super::joined;
-use dwell_signal::Live;
+use dwell_signal::{Live, sys};
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 
@@ -100,7 +100,7 @@ unsafe extern "C" fn take_loaded(
         (info, path, &mut *out.cast::<Vec<Loaded>>())
     };
     let headers = headers(info, Live::install().ok());
-    const PAGE_MASK: u64 = 0xfff;
+    let page_mask = sys::page_bytes() as u64 - 1;
     let segments = || headers.iter().filter(|it| it.p_type == libc::PT_LOAD);
     let Some(lowest) = segments().min_by_key(|it| it.p_vaddr) else {
         return 0;
@@ -108,14 +108,14 @@ unsafe extern "C" fn take_loaded(
     let code = segments().filter(|it| it.p_flags & libc::PF_X != 0);
     let pages = |it: &libc::Elf64_Phdr| {
         let start = info.dlpi_addr.wrapping_add(it.p_vaddr);
-        let end = start.wrapping_add(it.p_memsz).wrapping_add(PAGE_MASK) & !PAGE_MASK;
-        start & !PAGE_MASK..end
+        let end = start.wrapping_add(it.p_memsz).wrapping_add(page_mask) & !page_mask;
+        start & !page_mask..end
     };
     out.push(Loaded {
-        base: info.dlpi_addr.wrapping_add(lowest.p_vaddr) & !PAGE_MASK,
+        base: base_of(info, lowest.p_vaddr),
         path: path.to_bytes().to_vec(),
         executable: code.map(pages).collect(),
-        has_headers: lowest.p_offset & !PAGE_MASK == 0,
+        has_headers: lowest.p_offset & !page_mask == 0,
         headers: info.dlpi_phdr as u64,
     });
     0
@@ -153,6 +153,11 @@ pub fn thread_local_blocks() -> Vec<Block> {
         .unwrap_or_default()
 }
 
+/// The lowest address of a library, rounded as its file's is (`dwell_native::elf::Elf::base_svma`).
+fn base_of(info: &libc::dl_phdr_info, lowest_vaddr: u64) -> u64 {
+    info.dlpi_addr.wrapping_add(lowest_vaddr) & !0xfff
+}
+
 unsafe extern "C" fn take_block(
     info: *mut libc::dl_phdr_info,
     size: usize,
@@ -178,7 +183,7 @@ unsafe extern "C" fn take_block(
     let (block, stack) = (info.dlpi_tls_data as u64, (&raw const here) as u64);
     let is_fixed = stack < block && block < pointer;
     out.push(Block {
-        base: info.dlpi_addr.wrapping_add(lowest) & !0xfff,
+        base: base_of(info, lowest),
         module: info.dlpi_tls_modid as u64,
         below: is_fixed.then(|| pointer.wrapping_sub(block)),
     });

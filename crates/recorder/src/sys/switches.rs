@@ -9,9 +9,8 @@ use perf_event_open_sys::bindings::{
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const PAGE: usize = 4096;
 /// The control page, which shows where the ring is written, and one page of notes.
-const RING_BYTES: usize = 2 * PAGE;
+const RING_PAGES: usize = 2;
 /// Bytes of a note (`PERF_RECORD_SWITCH`, without further fields); each turn has two.
 const NOTE_BYTES: u32 = 8;
 
@@ -20,6 +19,10 @@ const NOTE_BYTES: u32 = 8;
 pub struct Switches {
     fd: RawFd,
     ring: *mut u8,
+}
+
+fn ring_bytes() -> usize {
+    RING_PAGES * sys::page_bytes()
 }
 
 impl Switches {
@@ -41,7 +44,7 @@ impl Switches {
         attr.set_exclude_kernel(1);
         attr.set_exclude_hv(1);
         let fd = sys::perf_event_open(&mut attr, tid)?;
-        match sys::map_fd(fd, RING_BYTES) {
+        match sys::map_fd(fd, ring_bytes()) {
             Ok(ring) => Ok(Switches { fd, ring }),
             Err(error) => {
                 sys::close(fd);
@@ -75,7 +78,7 @@ impl AsRawFd for Switches {
 impl Drop for Switches {
     fn drop(&mut self) {
         // SAFETY: mapped by `open` with this length, and reached through self only.
-        unsafe { sys::unmap(self.ring, RING_BYTES) };
+        unsafe { sys::unmap(self.ring, ring_bytes()) };
         sys::close(self.fd);
     }
 }

@@ -66,7 +66,7 @@ impl Seen {
     ///
     /// Equal turns mean that the thread was off a processor all the time, or on one from before the
     /// first to some moment after which it waits. So they prove nothing before it was once seen off
-    /// its processor. An equal clock is proof by itself.
+    /// its processor. An equal clock is proof alone.
     fn compare(&mut self, mark: Option<Mark>, is_off: impl FnOnce() -> bool) -> (bool, bool) {
         let is_equal = mark.is_some() && mark == self.mark;
         let has_run = !(is_equal && self.is_settled);
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// What to do after a read.
+/// Further steps after a read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Read {
     /// The thread must be sampled now.
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_clock_is_proof_by_itself() {
+    fn equal_clock_is_proof_alone() {
         let at = |ns| (Some(Mark::Clock(ns)), false);
         let reads = [at(5), at(5), at(7), at(7), (None, true), (None, true)];
         assert_eq!(compared(reads), [true, false, true, false, true, true]);

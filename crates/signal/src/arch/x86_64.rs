@@ -145,9 +145,10 @@ pub fn landing_for(pc: u64) -> Option<u64> {
     None
 }
 
-/// The code that ends a signal frame, for `SA_RESTORER`.
-pub fn restorer() -> usize {
-    dwell_restore_rt as *const () as usize
+/// The code that ends a signal frame, for `SA_RESTORER`. Without that flag, this kernel has no code
+/// to return to. Kernels of other processors have their own, and the result is `None` there.
+pub fn restorer() -> Option<usize> {
+    Some(dwell_restore_rt as *const () as usize)
 }
 
 /// The general registers of the interrupted code.

@@ -55,6 +55,8 @@ pub struct Engine {
     pub(crate) live: Live,
     /// The process's first thread. Not read in handlers: that is a system call.
     pub(crate) main_tid: i32,
+    /// Bytes of a page of this machine.
+    pub(crate) page_bytes: usize,
     /// Whether handlers can identify threads without asking the kernel.
     pub(crate) reads_tls_base: bool,
     /// Room that a handler needs on an alternate stack, in bytes.
@@ -106,6 +108,7 @@ impl Engine {
             kind: config.engine,
             live,
             main_tid: sys::getpid(),
+            page_bytes: sys::page_bytes(),
             reads_tls_base: arch::may_read_tls_base(),
             room_bytes: room::needed(),
             previous: Previous::new(),
@@ -411,7 +414,7 @@ impl Engine {
     /// Gives the memory of all free slots back to the kernel: a burst may have used most of them.
     /// For the end of a recording: until it returns, no slot can be taken.
     pub fn give_back_memory(&self) {
-        self.pool.give_back_memory();
+        self.pool.give_back_memory(self.page_bytes);
     }
 
     /// Recycles the records of ended threads, showing each before. Only the draining thread may

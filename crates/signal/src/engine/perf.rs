@@ -13,9 +13,8 @@ use perf_event_open_sys::bindings::{
     PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
-/// Bytes of a ring: the control page and one page of data, room for several samples.
-pub const RING_BYTES: usize = 2 * RING_PAGE;
-pub const RING_PAGE: usize = 4096;
+/// Pages of a ring: the control page and one page of data, room for several samples.
+pub const RING_PAGES: usize = 2;
 
 /// The shortest gap of events that leave out the kernel. Their timer fires there, too, and is then
 /// set again without having counted: a thread must leave the kernel in less time.

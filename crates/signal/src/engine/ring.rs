@@ -3,7 +3,6 @@
 //! The ring is written by the kernel only while this thread runs in it, so nothing is added while
 //! the handler reads. Bounded: a ring that is behind by many records is skipped to its end.
 
-use crate::engine::perf::RING_PAGE;
 use core::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::{
     PERF_CONTEXT_KERNEL, PERF_CONTEXT_MAX, PERF_RECORD_SAMPLE, perf_event_mmap_page,
@@ -11,24 +10,27 @@ use perf_event_open_sys::bindings::{
 
 const RECORDS_MAX: u32 = 64;
 
-/// A mapped ring: the control page and `RING_PAGE` bytes of records.
+/// A mapped ring: the control page and a page of records.
 #[derive(Clone, Copy)]
 pub struct Ring {
     control: *mut perf_event_mmap_page,
     data: *const u64,
+    page_bytes: usize,
 }
 
 impl Ring {
     /// The ring mapped at `addr`.
     ///
     /// # Safety
-    /// `addr` must be a live perf mapping of `RING_BYTES` bytes, read by this thread only.
+    /// `addr` must be a live perf mapping of two pages of `page_bytes`, a power of two, read by
+    /// this thread only.
     #[inline]
-    pub unsafe fn at(addr: usize) -> Self {
-        let data = addr.wrapping_add(RING_PAGE) as *const u64;
+    pub unsafe fn at(addr: usize, page_bytes: usize) -> Self {
+        let data = addr.wrapping_add(page_bytes) as *const u64;
         Self {
             control: addr as *mut perf_event_mmap_page,
             data,
+            page_bytes,
         }
     }
 
@@ -50,8 +52,8 @@ impl Ring {
     /// The 64-bit word at a position that only ever grows; records are whole words.
     #[inline]
     fn word(self, position: u64) -> u64 {
-        let offset = (position as usize) & RING_PAGE.wrapping_sub(8);
-        // SAFETY: the masked offset is a multiple of 8 below RING_PAGE, hence inside the data.
+        let offset = (position as usize) & self.page_bytes.wrapping_sub(8);
+        // SAFETY: the masked offset is a multiple of 8 below the page's size, hence in the data.
         unsafe { self.data.add(offset / 8).read_volatile() }
     }
 
@@ -99,5 +101,42 @@ impl Ring {
             }
         }
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::offset_of;
+    use std::vec;
+
+    #[test]
+    fn chain_is_read_across_the_end_of_each_page_size() {
+        for page_bytes in [4 << 10, 16 << 10, 64 << 10] {
+            let mut memory = vec![0u64; 2 * page_bytes / 8];
+            // A sample of 6 words: header, ip, two entries, the kernel's mark and a frame. It
+            // begins with the last two words of the page of records.
+            let sample = [
+                (6 * 8) << 48 | u64::from(PERF_RECORD_SAMPLE),
+                1,
+                2,
+                PERF_CONTEXT_KERNEL,
+                0xabc,
+                0,
+            ];
+            let begin = page_bytes as u64 - 16;
+            for (index, word) in sample.iter().enumerate() {
+                let at = (begin as usize + 8 * index) % page_bytes;
+                memory[(page_bytes + at) / 8] = *word;
+            }
+            memory[offset_of!(perf_event_mmap_page, data_tail) / 8] = begin;
+            memory[offset_of!(perf_event_mmap_page, data_head) / 8] = begin + 48;
+            // SAFETY: as large as a ring, aligned, and not used otherwise meanwhile.
+            let ring = unsafe { Ring::at(memory.as_mut_ptr() as usize, page_bytes) };
+            let mut frames = [0; 4];
+            assert_eq!(ring.newest_kernel_chain(&mut frames), Some(1));
+            assert_eq!(frames, [0xabc, 0, 0, 0], "{page_bytes}");
+            assert_eq!(ring.newest_kernel_chain(&mut frames), None, "empty");
+        }
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::arch::fetch_ahead;
 use crate::engine::Engine;
-use crate::engine::perf::{RING_BYTES, RING_PAGE};
+use crate::engine::perf::RING_PAGES;
 use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::mem::offset_of;
@@ -103,7 +103,7 @@ impl Engine {
         let fd = record.perf_fd.load(Ordering::Relaxed);
         let mut result = Ok(());
         if fd >= 0 && record.page.load(Ordering::Relaxed) == 0 {
-            match sys::map_fd(fd, RING_PAGE) {
+            match sys::map_fd(fd, self.page_bytes) {
                 Ok(page) => {
                     record.page.store(page as usize, Ordering::Release);
                     self.pages.fetch_add(1, Ordering::Relaxed);
@@ -128,6 +128,10 @@ impl Engine {
         result
     }
 
+    fn ring_bytes(&self) -> usize {
+        self.page_bytes.wrapping_mul(RING_PAGES)
+    }
+
     /// [`Engine::attach_ring`] under the record's lock.
     pub(super) fn map_ring(&self, guard: &Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
@@ -137,7 +141,7 @@ impl Engine {
         }
         // All mappings of an event have the same size (perf_mmap).
         detach_page(self, guard);
-        let addr = sys::map_fd(fd, RING_BYTES)? as usize;
+        let addr = sys::map_fd(fd, self.ring_bytes())? as usize;
         record.ring.store(addr, Ordering::Relaxed);
         record.page.store(addr, Ordering::Release);
         Ok(())
@@ -151,7 +155,7 @@ fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     if page != 0 && page != record.ring.load(Ordering::Relaxed) {
         // SAFETY: mapped by `attach_page` with this length, and taken out of the record, whose lock
         // we hold. A reader that still has its address uses loads that may fault.
-        unsafe { sys::unmap(page as *mut u8, RING_PAGE) };
+        unsafe { sys::unmap(page as *mut u8, engine.page_bytes) };
         engine.pages.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -163,6 +167,6 @@ pub(crate) fn detach(engine: &Engine, guard: &Guard<'_>) {
     if ring != 0 {
         // SAFETY: mapped by `attach_ring` with this length; only the handler reads its records,
         // with the record's lock, which we hold; its control page is read by loads that may fault.
-        unsafe { sys::unmap(ring as *mut u8, RING_BYTES) };
+        unsafe { sys::unmap(ring as *mut u8, engine.ring_bytes()) };
     }
 }

@@ -24,14 +24,13 @@ use perf_event_open_sys::bindings::{
     perf_event_mmap_page,
 };
 
-const PAGE: usize = 4096;
 /// Bytes copied of stacks that are at most two thirds as deep: copying fewer bytes costs less, and
 /// a smaller ring is sufficient.
 pub(super) const FEW_BYTES: u32 = 16 << 10;
 /// Room for 30 samples and more, whose stacks are copied up to 16 KiB, ...
-const SMALL_BYTES: usize = 128 * PAGE;
-/// ... or up to 60: the kernel reserves the requested size.
-const LARGE_BYTES: usize = 512 * PAGE;
+const SMALL_BYTES: usize = 512 << 10;
+/// ... or up to 60: the kernel reserves the requested size. Both are whole pages of any size.
+const LARGE_BYTES: usize = 2 << 20;
 
 /// Bytes of records for a thread, which depend on how much of its stack is copied; a power of two.
 fn data_bytes(record: &ThreadRecord) -> usize {
@@ -82,7 +81,7 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
     attr.set_exclude_callchain_user(1);
     attr.set_exclude_kernel(u64::from(engine.kind != EngineKind::Perf { kernel: true }));
     let fd = sys::perf_event_open(&mut attr, record.tid())?;
-    match sys::map_fd(fd, data_bytes(record).wrapping_add(PAGE)) {
+    match sys::map_fd(fd, data_bytes(record).wrapping_add(engine.page_bytes)) {
         Ok(ring) => {
             record.kernel_fd.store(fd, Ordering::Relaxed);
             record
@@ -141,7 +140,7 @@ pub(super) fn close(engine: &Engine, guard: &Guard<'_>) -> Option<u64> {
     let data_bytes = record.kernel_data_bytes.load(Ordering::Relaxed);
     // SAFETY: mapped by `open` with this length; its records are read under the record's lock only,
     // which we hold, and its control page by loads that may fault.
-    unsafe { sys::unmap(ring as *mut u8, data_bytes.wrapping_add(PAGE)) };
+    unsafe { sys::unmap(ring as *mut u8, data_bytes.wrapping_add(engine.page_bytes)) };
     sys::close(fd);
     engine.rings.give_back(record.index());
     let base_ns = record.kernel_base_ns.load(Ordering::Relaxed);
@@ -202,7 +201,10 @@ pub(super) fn pump(engine: &Engine, guard: &Guard<'_>, goes_on: bool) -> Pumped 
     }
     // SAFETY: mapped by `open` with a page and so many bytes, which it has noted with the address
     // under the record's lock; unmapped under that lock only, which we hold.
-    let ring = unsafe { Ring::at(addr, record.kernel_data_bytes.load(Ordering::Relaxed)) };
+    let ring = unsafe {
+        let data_bytes = record.kernel_data_bytes.load(Ordering::Relaxed);
+        Ring::at(addr, engine.page_bytes, data_bytes)
+    };
     let head = ring.head();
     let tail = ring.tail().load(Ordering::Relaxed);
     if let Some(last) = last_sample(&ring, tail, head) {
@@ -493,10 +495,10 @@ impl Ring {
     /// # Safety
     /// `addr` must be a live perf mapping of a page and `data_bytes`, a power of two, read by this
     /// thread only.
-    unsafe fn at(addr: usize, data_bytes: usize) -> Ring {
+    unsafe fn at(addr: usize, page_bytes: usize, data_bytes: usize) -> Ring {
         Ring {
             control: addr as *mut perf_event_mmap_page,
-            data: addr.wrapping_add(PAGE) as *const u8,
+            data: addr.wrapping_add(page_bytes) as *const u8,
             data_bytes,
         }
     }
@@ -554,6 +556,8 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
+    const PAGE: usize = 64 << 10;
+
     /// A ring with these words from a position on; the page before it is zeroes.
     fn ring(start: u64, words: &[u64]) -> Vec<u64> {
         let mut ring = vec![0; (SMALL_BYTES + PAGE) / 8];
@@ -575,7 +579,7 @@ mod tests {
             let start = SMALL_BYTES as u64 - before_end;
             let memory = ring(start, &words);
             // SAFETY: as large as a ring, and never written.
-            let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
+            let ring = unsafe { Ring::at(memory.as_ptr() as usize, PAGE, SMALL_BYTES) };
             let sample = Sample::read(&ring, start);
             assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
             assert_eq!(sample.regs, Some([1, 2, 3, 4, 6, 7, 8, 13]));
@@ -637,7 +641,7 @@ mod tests {
         let start = SMALL_BYTES as u64 - 64;
         let memory = ring(start, &words);
         // SAFETY: as large as a ring, and never written.
-        let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize, PAGE, SMALL_BYTES) };
         let head = start + 8 * words.len() as u64;
         let kinds: Vec<_> = ring.records(start, head).map(|it| it.0).collect();
         assert_eq!(kinds, [9, 9, 2]);
@@ -694,7 +698,7 @@ mod tests {
     fn threads_without_user_mode_have_no_registers() {
         let memory = ring(0, &[9 | 56 << 48, 7 << 32 | 5, 1000, 500, 0, 0, 0]);
         // SAFETY: as above.
-        let ring = unsafe { Ring::at(memory.as_ptr() as usize, SMALL_BYTES) };
+        let ring = unsafe { Ring::at(memory.as_ptr() as usize, PAGE, SMALL_BYTES) };
         let sample = Sample::read(&ring, 0);
         assert_eq!((sample.regs, sample.stack.1), (None, 0));
     }

@@ -7,7 +7,8 @@ use crate::sys;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-const PAGE: usize = 4096;
+/// Slots begin at a multiple of this.
+const SLOTS_ALIGNMENT: usize = 4096;
 const HEADER_BYTES: usize = size_of::<SlotHeader>();
 
 #[derive(Debug, Default)]
@@ -109,7 +110,16 @@ fn links_bytes(specs: &[ClassSpec]) -> Option<usize> {
     }
     (total as usize)
         .checked_mul(size_of::<AtomicU32>())?
-        .checked_next_multiple_of(4096)
+        .checked_next_multiple_of(SLOTS_ALIGNMENT)
+}
+
+/// Begin and end of the pages that lie entirely in `bytes` from `at` on. Without such a page, the
+/// begin is not below the end. The kernel rounds the end of a request up, to a page of its own
+/// size.
+fn whole_pages(at: usize, bytes: usize, page_bytes: usize) -> (usize, usize) {
+    let mask = page_bytes.wrapping_sub(1);
+    let start = at.wrapping_add(mask) & !mask;
+    (start, at.wrapping_add(bytes) & !mask)
 }
 
 impl SlotPool {
@@ -311,7 +321,7 @@ impl SlotPool {
 
     /// Gives the pages of free slots back to the kernel, but for those with headers: late threads
     /// may read these. Not in a handler.
-    pub(crate) fn give_back_memory(&self) {
+    pub(crate) fn give_back_memory(&self, page_bytes: usize) {
         for class in &self.classes {
             // In this order the slots used last will be used first again.
             let mut head = self.reversed(class.free.take_all());
@@ -319,8 +329,7 @@ impl SlotPool {
                 head = self.link(id).map_or(0, |link| link.load(Ordering::Relaxed));
                 let mut slot = Self::owned(class, id);
                 let (data, capacity) = (slot.data() as usize, slot.capacity());
-                let start = data.next_multiple_of(PAGE);
-                let end = data.wrapping_add(capacity) & !(PAGE - 1);
+                let (start, end) = whole_pages(data, capacity, page_bytes);
                 if start < end {
                     // SAFETY: whole pages of a free slot's data, which nobody else has: it is not
                     // on a list. They read as zeroes afterwards, as at first.

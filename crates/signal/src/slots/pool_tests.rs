@@ -246,7 +246,7 @@ fn give_back_memory_empties_free_slots_and_keeps_their_order() {
     }
     let id = first.id;
     assert!(pool.release(first));
-    pool.give_back_memory();
+    pool.give_back_memory(crate::sys::page_bytes());
     let read = |slot: &mut OwnedSlot| {
         // SAFETY: as above.
         unsafe { slot.data().wrapping_add(middle).read() }
@@ -256,4 +256,15 @@ fn give_back_memory_empties_free_slots_and_keeps_their_order() {
     assert_eq!((first.id, first.header().tid), (id, 7));
     assert_eq!(read(&mut first), 0);
     assert!(pool.take(1).is_some() && pool.take(1).is_none());
+}
+
+#[test]
+fn whole_pages_exclude_shared_pages_of_each_size() {
+    let (kib, at) = (1 << 10, 1 << 20);
+    // A slot's data from 1 KiB after a page on, 70 KiB long.
+    let of = |page_bytes| whole_pages(at + kib, 70 * kib, page_bytes);
+    assert_eq!(of(4 * kib), (at + 4 * kib, at + 68 * kib));
+    assert_eq!(of(16 * kib), (at + 16 * kib, at + 64 * kib));
+    assert_eq!(of(64 * kib), (at + 64 * kib, at + 64 * kib), "no page");
+    assert_eq!(whole_pages(at, 64 * kib, 64 * kib), (at, at + 64 * kib));
 }

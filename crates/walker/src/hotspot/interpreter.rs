@@ -1,24 +1,21 @@
-//! Interpreter frames on x86-64 (src/hotspot/cpu/x86/frame_x86.hpp): slots relative to rbp, and the
-//! few instructions before the frame exists and after it is popped.
+//! Interpreter frames: slots relative to the frame pointer. Those of the caller's sp, of the last
+//! sp and of the method are the same on x86-64 and aarch64 (frame_x86.hpp, frame_aarch64.hpp).
 
 use super::codecache::CodeCache;
 use super::layout::Layout;
 use super::method;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 /// Slot of the caller's sp before it was extended for locals.
-const SENDER_SP: u64 = 8;
+pub(crate) const SENDER_SP: u64 = 8;
 /// Slot of the sp during a call; 0 while the frame does not call.
-const LAST_SP: u64 = 16;
+pub(crate) const LAST_SP: u64 = 16;
 /// An adapter moves the return address by at most this.
 const MOVED_WORDS_MAX: u64 = 256;
 /// Slot of the `Method*`.
-pub(super) const METHOD: u64 = 24;
-/// While the frame is being pushed, rbp is at most this far above rsp.
-const FIXED_PART_BYTES: u64 = 12 * 8;
-
+pub(crate) const METHOD: u64 = 24;
 /// The contents of an interpreter frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interpreted {
@@ -30,7 +27,7 @@ pub struct Interpreted {
     pub caller_pc: u64,
     /// The caller's sp.
     pub caller_sp: u64,
-    /// The caller's rbp.
+    /// The caller's frame pointer.
     pub caller_fp: u64,
 }
 
@@ -40,25 +37,23 @@ pub struct Interpreted {
 /// # Errors
 /// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots are invalid.
 pub fn read_skeleton<M: Memory>(
+    machine: impl Machine,
     mem: &M,
     fp: u64,
     is_return: impl Fn(u64) -> bool,
 ) -> Result<Option<NativeRegs>, Fault> {
-    let pc = mem.word(fp.wrapping_add(8))?;
-    let sp = mem.word(fp.wrapping_sub(SENDER_SP))?;
-    let caller_fp = mem.word(fp)?;
-    Ok((is_return(pc) && sp > fp).then_some(NativeRegs {
-        pc,
-        sp,
-        fp: caller_fp,
-    }))
+    let caller = machine.linked(mem, fp)?;
+    let sp = machine.interpreted_sp(fp, mem.word(fp.wrapping_sub(SENDER_SP))?);
+    let found = sp.map(|sp| NativeRegs { sp, ..caller });
+    Ok(found.filter(|caller| is_return(caller.pc)))
 }
 
-/// Reads the complete frame at `fp`. `live_bcp` is r13 of an interrupted frame.
+/// Reads the complete frame at `fp`. `live_bcp` is the bytecode pointer of an interrupted frame.
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read. `Ok(None)` if the slots are invalid.
 pub fn read_frame<M: Memory>(
+    machine: impl Machine,
     mem: &M,
     layout: &Layout,
     fp: u64,
@@ -75,96 +70,26 @@ pub fn read_frame<M: Memory>(
         .and_then(|bcp| code.bci(bcp))
         .or(saved)
         .unwrap_or(-1);
-    let frame = Interpreted {
+    let caller = machine.linked(mem, fp)?;
+    let sp = machine.interpreted_sp(fp, mem.word(fp.wrapping_sub(SENDER_SP))?);
+    Ok(sp.map(|caller_sp| Interpreted {
         method,
         bci,
-        caller_pc: mem.word(fp.wrapping_add(8))?,
-        caller_sp: mem.word(fp.wrapping_sub(SENDER_SP))?,
-        caller_fp: mem.word(fp)?,
-    };
-    // The caller's stack begins above our return address, or below it if locals were added to a
-    // compiled caller. In both cases it is above the frame's fixed part.
-    Ok((frame.caller_sp > fp).then_some(frame))
-}
-
-/// `leave`.
-const LEAVE: u8 = 0xc9;
-/// `mov byte [r15 + d], 0`: the end of the part that JFR must not sample (since 25).
-const STORE_BYTES: usize = 8;
-
-fn is_store(code: &[u8]) -> bool {
-    matches!(code, [0x41, 0xc6, 0x87, _, _, _, _, 0])
-}
-
-/// Whether code ends with the instruction that pops a frame, and the store that may follow it.
-pub(super) fn has_left(code: &[u8]) -> bool {
-    let before = match code.split_last_chunk::<STORE_BYTES>() {
-        Some((before, store)) if is_store(store) => before,
-        _ => code,
-    };
-    before.ends_with(&[LEAVE])
-}
-
-/// Code without the store, which may not be executed yet.
-pub(super) fn without_store(code: &[u8]) -> &[u8] {
-    match code.split_first_chunk::<STORE_BYTES>() {
-        Some((store, after)) if is_store(store) => after,
-        _ => code,
-    }
-}
-
-/// The caller of a method that is just returning. Its frame is popped, the return address is about
-/// to be in r13, and the caller's sp in rsp through rbx: `leave; [mov byte [r15 + d], 0;] pop r13;
-/// mov rsp, rbx; [...;] jmp r13` (interp_masm_x86.cpp, `remove_activation`; templateTable_x86.cpp,
-/// `_return`).
-///
-/// # Errors
-/// [`Fault`] if code or stack cannot be read. `Ok(None)` anywhere else.
-pub fn read_exit<M: Memory>(mem: &M, regs: &Regs) -> Result<Option<NativeRegs>, Fault> {
-    const POP: [u8; 2] = [0x41, 0x5d];
-    const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];
-    const LEAVING_BYTES_MAX: usize = 1 + STORE_BYTES + POP.len() + MOVE.len();
-    /// Limit for the code after the last of these instructions, which clears the virtual thread's
-    /// fast path.
-    const LEFT_BYTES_MAX: usize = 24;
-    const BEFORE: usize = LEAVING_BYTES_MAX + LEFT_BYTES_MAX;
-    let mut code = [0u8; BEFORE + LEFT_BYTES_MAX];
-    mem.read(regs.pc.wrapping_sub(BEFORE as u64), &mut code)?;
-    let caller = |pc, sp| NativeRegs {
-        pc,
-        sp,
-        fp: regs.fp,
-    };
-    let (before, after) = code.split_at(BEFORE);
-    let pops = |code: &[u8]| {
-        code.strip_prefix(&POP)
-            .is_some_and(|c| c.starts_with(&MOVE))
-    };
-    if has_left(before) && pops(without_store(after)) {
-        return Ok(Some(caller(mem.word(regs.sp)?, regs.rbx)));
-    }
-    if after.starts_with(&MOVE) && before.strip_suffix(&POP).is_some_and(has_left) {
-        return Ok(Some(caller(regs.r13, regs.rbx)));
-    }
-    let jump = |code: &[u8]| {
-        code.windows(3)
-            .position(|bytes| bytes == [0x41, 0xff, 0xe5])
-    };
-    let moved = (0..=LEFT_BYTES_MAX).find_map(|back| {
-        let (leaving, left) = before.split_at_checked(BEFORE - back)?;
-        let popped = leaving.strip_suffix(&MOVE)?.strip_suffix(&POP)?;
-        has_left(popped).then_some(left)
-    });
-    let leaving = moved.is_some_and(|left| jump(left).is_none()) && jump(after).is_some();
-    Ok((leaving && regs.sp == regs.rbx).then(|| caller(regs.r13, regs.sp)))
+        caller_pc: caller.pc,
+        caller_sp,
+        caller_fp: caller.fp,
+    }))
 }
 
 /// Whether there is a frame at `fp` that calls and will have `sp` when that call returns.
 #[must_use]
-pub fn is_frame<M: Memory>(mem: &M, sp: u64, fp: u64) -> bool {
+pub fn is_frame<M: Memory>(machine: impl Machine, mem: &M, sp: u64, fp: u64) -> bool {
     let calls = || -> Result<bool, Fault> {
-        // While deoptimisation lays out frames, only rbp and the caller's sp are set.
-        let linked = fp >= sp && mem.word(fp.wrapping_sub(SENDER_SP))? > fp;
+        // While deoptimisation lays out frames, only the frame pointer and the caller's sp are set.
+        let linked = fp >= sp && {
+            let slot = mem.word(fp.wrapping_sub(SENDER_SP))?;
+            machine.interpreted_sp(fp, slot).is_some()
+        };
         Ok(fp & 7 == 0 && linked)
     };
     calls().unwrap_or(false)
@@ -175,9 +100,15 @@ pub fn is_frame<M: Memory>(mem: &M, sp: u64, fp: u64) -> bool {
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
-pub fn has_form<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+pub fn has_form<M: Memory>(
+    machine: impl Machine,
+    mem: &M,
+    layout: &Layout,
+    sp: u64,
+    fp: u64,
+) -> Result<bool, Fault> {
     let last = mem.word(fp.wrapping_sub(LAST_SP))?;
-    Ok((last == 0 || slot_address(fp, last) == sp) && has_links(mem, layout, sp, fp)?)
+    Ok((last == 0 || slot_address(fp, last) == sp) && has_links(machine, mem, layout, sp, fp)?)
 }
 
 /// The same for a frame in a call that will have `sp` when that call returns, or more if an adapter
@@ -185,16 +116,28 @@ pub fn has_form<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
-pub fn has_called<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+pub fn has_called<M: Memory>(
+    machine: impl Machine,
+    mem: &M,
+    layout: &Layout,
+    sp: u64,
+    fp: u64,
+) -> Result<bool, Fault> {
     let last = slot_address(fp, mem.word(fp.wrapping_sub(LAST_SP))?);
-    Ok(last >= sp && last < fp && has_links(mem, layout, sp, fp)?)
+    Ok(last >= sp && last < fp && has_links(machine, mem, layout, sp, fp)?)
 }
 
 /// Whether the fixed slots of a frame at `fp` point to each other.
 ///
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
-pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Result<bool, Fault> {
+pub fn has_links<M: Memory>(
+    machine: impl Machine,
+    mem: &M,
+    layout: &Layout,
+    sp: u64,
+    fp: u64,
+) -> Result<bool, Fault> {
     let bcp = fp.wrapping_add(layout.extra.interpreter_bcp as u64);
     // The bottom of the expression stack. Only monitors (of two words) are above it.
     let bottom = slot_address(fp, mem.word(bcp.wrapping_sub(8))?);
@@ -207,7 +150,7 @@ pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Resul
         && bottom < bcp
         && monitors.is_multiple_of(16)
         && locals > fp
-        && sender > fp
+        && machine.interpreted_sp(fp, sender).is_some()
         && mem.word(fp.wrapping_sub(METHOD))? != 0)
 }
 
@@ -218,13 +161,14 @@ pub fn has_links<M: Memory>(mem: &M, layout: &Layout, sp: u64, fp: u64) -> Resul
 /// # Errors
 /// [`Fault`] if a slot cannot be read.
 pub fn read_calling<M: Memory>(
+    machine: impl Machine,
     mem: &M,
     layout: &Layout,
     code: &CodeCache,
     sp: u64,
     fp: u64,
 ) -> Result<Option<NativeRegs>, Fault> {
-    let Some(frame) = read_frame(mem, layout, fp, None)? else {
+    let Some(frame) = read_frame(machine, mem, layout, fp, None)? else {
         return Ok(None);
     };
     let last = slot_address(fp, mem.word(fp.wrapping_sub(LAST_SP))?);
@@ -246,15 +190,16 @@ pub fn read_calling<M: Memory>(
     Ok(None)
 }
 
-/// The caller's sp in the frame at `fp`.
+/// sp of the caller of the frame at `fp`.
 ///
 /// # Errors
-/// [`Fault`] if it cannot be read.
-pub fn sender_sp<M: Memory>(mem: &M, fp: u64) -> Result<u64, Fault> {
-    mem.word(fp.wrapping_sub(SENDER_SP))
+/// [`Fault`] if it cannot be read. `Ok(None)` if the slot is invalid.
+pub fn sender_sp<M: Memory>(machine: impl Machine, mem: &M, fp: u64) -> Result<Option<u64>, Fault> {
+    let slot = mem.word(fp.wrapping_sub(SENDER_SP))?;
+    Ok(machine.interpreted_sp(fp, slot))
 }
 
-/// An address in a slot of a frame: absolute, or (since 21) in words from rbp.
+/// An address in a slot of a frame: absolute, or (since 21) in words from the frame pointer.
 pub(super) fn slot_address(fp: u64, value: u64) -> u64 {
     const WORDS_MAX: u64 = 1 << 17;
     if value.wrapping_add(WORDS_MAX) < 2 * WORDS_MAX {
@@ -262,123 +207,6 @@ pub(super) fn slot_address(fp: u64, value: u64) -> u64 {
     } else {
         value
     }
-}
-
-/// Method entry code runs before the frame exists. The callee's `Method*` is in rbx, the caller's
-/// sp in r13. The return address is at the caller's sp - 8 until locals overwrite it, then in rax
-/// (templateInterpreterGenerator_x86.cpp, `generate_normal_entry` and `generate_fixed_frame`).
-///
-/// # Errors
-/// [`Fault`] if the stack cannot be read. `Ok(None)` if this is not such a place.
-pub fn read_entry<M: Memory>(
-    mem: &M,
-    layout: &Layout,
-    code: &CodeCache,
-    regs: &Regs,
-    is_return: impl Fn(u64) -> bool,
-) -> Result<Option<Interpreted>, Fault> {
-    // The words below rsp are from earlier calls, usually from the same place.
-    let pushed = |slot: u64| {
-        let is_there = regs.sp <= regs.fp.wrapping_sub(slot);
-        is_there.then(|| mem.word(regs.fp.wrapping_sub(slot)).unwrap_or(0))
-    };
-    let inside = regs.fp >= regs.sp;
-    let built = inside
-        && pushed(METHOD) == Some(regs.rbx)
-        && pushed(SENDER_SP).is_some_and(|sp| sp > regs.fp);
-    if built {
-        return Ok(None);
-    }
-    if !method::is_plausible(mem, layout, regs.rbx) {
-        return Ok(gone_entry(mem, code, regs, is_return).unwrap_or(None));
-    }
-    if !in_entry(mem, code, regs) {
-        return Ok(None);
-    }
-    let callee = |pc, sp, fp| Interpreted {
-        method: regs.rbx,
-        bci: -1,
-        caller_pc: pc,
-        caller_sp: sp,
-        caller_fp: fp,
-    };
-    // rbp already points into the frame that is being pushed. The caller's own frame may be as near
-    // if it is small, but it has noted the sp of its call.
-    let calls = pushed(LAST_SP).is_some_and(|sp| sp != 0);
-    let another = pushed(METHOD).is_some_and(|method| method != regs.rbx);
-    let near = inside && regs.fp.wrapping_sub(regs.sp) <= FIXED_PART_BYTES;
-    if near && !calls && !another {
-        let pc = mem.word(regs.fp.wrapping_add(8))?;
-        let sp = pushed(SENDER_SP).unwrap_or(regs.r13);
-        if is_return(pc) && sp > regs.fp {
-            return Ok(Some(callee(pc, sp, mem.word(regs.fp)?)));
-        }
-    }
-    let top = mem.word(regs.sp)?;
-    let above = regs.sp.wrapping_add(8);
-    // Before the pop, the caller's sp is right above. After it, the sp is in r13 and the return
-    // address in rax, and also in memory until the first local overwrites it.
-    let below_sender = mem.word(regs.r13.wrapping_sub(8)).unwrap_or(0);
-    let order = if regs.r13 == above {
-        [(top, above), (regs.rax, above), (below_sender, above)]
-    } else if regs.r13 >= regs.sp {
-        [(regs.rax, regs.r13), (below_sender, regs.r13), (top, above)]
-    } else {
-        [(top, above), (regs.rax, above), (below_sender, above)]
-    };
-    let found = order.into_iter().find(|(pc, _)| is_return(*pc));
-    Ok(found.map(|(pc, sp)| callee(pc, sp, regs.fp)))
-}
-
-/// The same if the class has been unloaded since. All three registers must agree: when the frame is
-/// already being built, rbx may have any value.
-fn gone_entry<M: Memory>(
-    mem: &M,
-    code: &CodeCache,
-    regs: &Regs,
-    is_return: impl Fn(u64) -> bool,
-) -> Result<Option<Interpreted>, Fault> {
-    /// There are at most 65535 words of locals.
-    const LOCALS_MAX: u64 = 1 << 19;
-    let above = regs.sp.wrapping_add(8);
-    let top = mem.word(regs.sp)?;
-    let fits = regs.rbx & 7 == 0
-        && regs.rbx >= 0x1000
-        && regs.r13 & 7 == 0
-        && regs.r13 >= regs.sp
-        && regs.r13.wrapping_sub(regs.sp) <= LOCALS_MAX
-        && regs.fp != regs.sp;
-    if !fits || !in_entry(mem, code, regs) {
-        return Ok(None);
-    }
-    let not_popped = regs.r13 >= above && is_return(top);
-    let pc = match (not_popped, is_return(regs.rax)) {
-        (true, false) => top,
-        (false, true) => regs.rax,
-        (true, true) if top == regs.rax => top,
-        _ => return Ok(None),
-    };
-    Ok(Some(Interpreted {
-        method: 0,
-        bci: -1,
-        caller_pc: pc,
-        caller_sp: regs.r13,
-        caller_fp: regs.fp,
-    }))
-}
-
-/// Whether method entry code is just pushing the frame at rbp, and has already pushed the method,
-/// which is in rbx.
-///
-/// # Errors
-/// [`Fault`] if the stack or the codelets cannot be read.
-pub fn is_being_pushed<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
-    let pushed = regs.fp.wrapping_sub(regs.sp);
-    Ok((METHOD..=FIXED_PART_BYTES).contains(&pushed)
-        && mem.word(regs.fp.wrapping_sub(METHOD))? == regs.rbx
-        && mem.word(regs.fp.wrapping_sub(LAST_SP))? == 0
-        && mem.word(regs.fp.wrapping_sub(SENDER_SP))? > regs.fp
-        && in_entry(mem, code, regs))
 }
 
 /// Maximum number of codelets searched; the interpreter has about 300.
@@ -432,11 +260,11 @@ impl Codelet {
 }
 
 /// Whether pc is in a codelet of a method entry point; false if it cannot be read.
-fn in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> bool {
-    is_in_entry(mem, code, regs).unwrap_or(false)
+pub(crate) fn in_entry<M: Memory>(mem: &M, code: &CodeCache, pc: u64) -> bool {
+    is_in_entry(mem, code, pc).unwrap_or(false)
 }
 
-fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
+fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, pc: u64) -> Result<bool, Fault> {
     let (mut at, end) = code.interpreter();
     for _ in 0..CODELETS_MAX {
         if at >= end {
@@ -445,7 +273,7 @@ fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool
         let Some(codelet) = Codelet::read(mem, at, end - at)? else {
             break;
         };
-        if regs.pc < at + codelet.size {
+        if pc < at + codelet.size {
             return codelet.is_entry(mem);
         }
         at += codelet.size;
@@ -456,84 +284,10 @@ fn is_in_entry<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
 
-    const CODE: u64 = 0x1000;
     const STACK: u64 = 0x7f00_0000_0000;
-
-    #[test]
-    fn a_returning_method_has_the_same_caller_at_each_instruction() {
-        // leave; pop r13; mov rsp, rbx; cmp rsp, [r15 + d]; jb; jmp r13
-        let returns = [
-            0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b, 0xa7, 0x20, 0x06, 0, 0, 0x72, 0x00,
-            0x41, 0xff, 0xe5,
-        ];
-        let mut code = [0x90u8; 96];
-        code[40..40 + returns.len()].copy_from_slice(&returns);
-        let mut mem = Bytes::at(CODE, &code);
-        mem.add(STACK, &0xca11u64.to_le_bytes());
-        let begin = CODE + 40;
-        let sender = STACK + 64;
-        let at = |offset: u64, sp: u64, r13: u64| {
-            let regs = Regs {
-                pc: begin + offset,
-                sp,
-                fp: 7,
-                rbx: sender,
-                r13,
-                ..Regs::default()
-            };
-            read_exit(&mem, &regs).unwrap()
-        };
-        let caller = Some(NativeRegs {
-            pc: 0xca11,
-            sp: sender,
-            fp: 7,
-        });
-        assert_eq!(at(0, STACK - 64, 0xbc), None, "the frame is still there");
-        assert_eq!(at(1, STACK, 0xbc), caller);
-        assert_eq!(at(3, STACK + 8, 0xca11), caller);
-        for offset in [6, 13, 15] {
-            assert_eq!(at(offset, sender, 0xca11), caller, "{offset}");
-        }
-        assert_eq!(at(15, STACK, 0xca11), None, "rsp is not the caller's");
-        assert_eq!(at(18, sender, 0xca11), None, "behind the jump");
-    }
-
-    #[test]
-    fn returning_method_with_jfr_store_has_left_its_frame() {
-        // leave; mov byte [r15 + 0x3be], 0; pop r13; mov rsp, rbx; cmp ...; jb; jmp r13
-        let returns = [
-            0xc9, 0x41, 0xc6, 0x87, 0xbe, 0x03, 0, 0, 0, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b,
-            0xa7, 0x20, 0x06, 0, 0, 0x72, 0x00, 0x41, 0xff, 0xe5,
-        ];
-        let mut code = [0x90u8; 112];
-        code[48..48 + returns.len()].copy_from_slice(&returns);
-        let mut mem = Bytes::at(CODE, &code);
-        mem.add(STACK, &0xca11u64.to_le_bytes());
-        let sender = STACK + 64;
-        let at = |offset: u64, sp: u64, r13: u64| {
-            let regs = Regs {
-                pc: CODE + 48 + offset,
-                sp,
-                rbx: sender,
-                r13,
-                ..Regs::default()
-            };
-            read_exit(&mem, &regs)
-                .unwrap()
-                .map(|caller| (caller.pc, caller.sp))
-        };
-        let caller = Some((0xca11, sender));
-        assert_eq!(at(0, STACK - 64, 0xbc), None, "the frame is still there");
-        assert_eq!(at(1, STACK, 0xbc), caller);
-        assert_eq!(at(9, STACK, 0xbc), caller);
-        assert_eq!(at(11, STACK + 8, 0xca11), caller);
-        for offset in [14, 21, 23] {
-            assert_eq!(at(offset, sender, 0xca11), caller, "{offset}");
-        }
-        assert_eq!(at(26, sender, 0xca11), None, "behind the jump");
-    }
 
     /// A frame at STACK + 0x100 in the form of 9 to 20 (addresses) or later (words from rbp).
     fn frame(in_words: bool, change: Option<(u64, u64)>) -> Bytes {
@@ -563,7 +317,8 @@ mod tests {
         let layout = Layout::EMPTY;
         let fp = STACK + 0x100;
         for in_words in [false, true] {
-            let has = |change, sp| has_form(&frame(in_words, change), &layout, sp, fp).unwrap();
+            let has =
+                |change, sp| has_form(X86_64, &frame(in_words, change), &layout, sp, fp).unwrap();
             assert!(has(None, STACK));
             assert!(!has(None, fp - 64), "rsp is above the expression stack");
             assert!(!has(Some((72, fp - 64)), STACK), "half a monitor");
@@ -573,8 +328,8 @@ mod tests {
             assert!(!has(Some((16, fp - 80)), STACK), "it calls");
             assert!(has(Some((16, fp - 80)), fp - 80), "it was returned to");
             let called = frame(in_words, Some((16, fp - 80)));
-            assert!(has_called(&called, &layout, fp - 88, fp).unwrap());
-            assert!(!has_called(&called, &layout, fp - 72, fp).unwrap());
+            assert!(has_called(X86_64, &called, &layout, fp - 88, fp).unwrap());
+            assert!(!has_called(X86_64, &called, &layout, fp - 72, fp).unwrap());
         }
     }
 
@@ -625,7 +380,8 @@ mod tests {
     #[test]
     fn frame_gives_method_bytecode_and_caller() {
         let layout = with_methods();
-        let of = |changes: &[(i64, u64)], live| read_frame(&stack(changes), &layout, FP, live);
+        let of =
+            |changes: &[(i64, u64)], live| read_frame(X86_64, &stack(changes), &layout, FP, live);
         let expected = |bci| {
             Ok(Some(Interpreted {
                 method: METHOD_AT,
@@ -654,7 +410,8 @@ mod tests {
 
     #[test]
     fn a_skeleton_has_links_only() {
-        let of = |changes: &[(i64, u64)]| read_skeleton(&stack(changes), FP, |pc| pc == 0xca11);
+        let of =
+            |changes: &[(i64, u64)]| read_skeleton(X86_64, &stack(changes), FP, |pc| pc == 0xca11);
         let expected = NativeRegs {
             pc: 0xca11,
             sp: FP + 0x20,
@@ -665,11 +422,11 @@ mod tests {
         assert_eq!(of(&[(8, FP)]), Ok(None));
         assert!(of(&[(8, FP + 8)]).is_ok_and(|frame| frame.is_some()));
         let mem = stack(&[]);
-        assert!(is_frame(&mem, FP, FP) && is_frame(&mem, FP - 8, FP));
-        assert!(!is_frame(&mem, FP + 8, FP), "rbp is below rsp");
-        assert!(!is_frame(&mem, STACK, FP + 4));
-        assert!(!is_frame(&stack(&[(8, FP)]), STACK, FP));
-        assert!(!is_frame(&mem, STACK, 0x10_0000), "no memory");
+        assert!(is_frame(X86_64, &mem, FP, FP) && is_frame(X86_64, &mem, FP - 8, FP));
+        assert!(!is_frame(X86_64, &mem, FP + 8, FP), "rbp is below rsp");
+        assert!(!is_frame(X86_64, &mem, STACK, FP + 4));
+        assert!(!is_frame(X86_64, &stack(&[(8, FP)]), STACK, FP));
+        assert!(!is_frame(X86_64, &mem, STACK, 0x10_0000), "no memory");
     }
 
     #[test]
@@ -685,7 +442,7 @@ mod tests {
         let of = |changes: &[(i64, u64)], sp| {
             let mut all = [(-8, 0xca11), (16, last), (0x88, BEGIN + 1)].to_vec();
             all.extend(changes);
-            read_calling(&stack(&all), &layout, &code, sp, FP).unwrap()
+            read_calling(X86_64, &stack(&all), &layout, &code, sp, FP).unwrap()
         };
         let found = |pc| {
             Some(NativeRegs {

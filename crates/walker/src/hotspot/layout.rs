@@ -6,6 +6,7 @@
 use super::objects::Objects;
 use super::vmstructs::{self, Place, Symbols, TableError};
 use super::zgc::Moves;
+use crate::hotspot::machine::Machine;
 use crate::memory::Memory;
 
 /// Marks a field that this JDK does not have.
@@ -89,8 +90,8 @@ macro_rules! layout {
 /// sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// Offset of the saved bytecode pointer from rbp in an interpreter frame, in bytes (negative):
-    /// frame_x86.hpp, -7 words on 8, -8 words since 9.
+    /// Offset of the saved bytecode pointer from the frame pointer in an interpreter frame, in
+    /// bytes (negative): frame_x86.hpp, -7 words on 8, -8 words since 9.
     pub interpreter_bcp: i64,
     /// Base of UNSIGNED5: 0 up to JDK 19, 1 since 20 (utilities/unsigned5.hpp).
     pub unsigned5_base: u8,
@@ -516,7 +517,11 @@ impl Layout {
     ///
     /// # Errors
     /// [`LayoutError`] if a table cannot be read or a required field is missing.
-    pub fn load<M: Memory, S: Symbols>(mem: &M, symbols: &S) -> Result<Layout, LayoutError> {
+    pub fn load<M: Memory, S: Symbols>(
+        machine: impl Machine,
+        mem: &M,
+        symbols: &S,
+    ) -> Result<Layout, LayoutError> {
         let mut layout = Layout::EMPTY;
         vmstructs::for_each_field(mem, symbols, |f| {
             layout.take_field(f.type_name.as_str(), f.field_name.as_str(), f.place);
@@ -527,14 +532,14 @@ impl Layout {
         })?;
         vmstructs::for_each_type(mem, symbols, |name, size| layout.take_type(name, size))?;
         vmstructs::for_each_int(mem, symbols, |name, number| layout.take_int(name, number))?;
+        // JDK 9 replaced `_heap`.
+        layout.extra.interpreter_bcp = machine.bcp_slot(present(layout.code_heaps));
         layout.derive(mem, symbols)?;
         layout.check()?;
         Ok(layout)
     }
 
     fn derive<M: Memory, S: Symbols>(&mut self, mem: &M, symbols: &S) -> Result<(), LayoutError> {
-        // JDK 9 replaced `_heap`, and made interpreter frames longer.
-        self.extra.interpreter_bcp = if present(self.code_heaps) { -64 } else { -56 };
         self.extra.unsigned5_base = u8::from(present(self.const_flags_21));
         if !present(self.const_flags) {
             self.const_flags = self.const_flags_21;

@@ -10,6 +10,7 @@ use super::interpreter;
 use super::layout::{Layout, present};
 use super::nmethod::{self, Nmethod};
 use super::scope::Stream;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -70,6 +71,7 @@ pub fn interpreted<M: Memory>(
 /// # Errors
 /// [`Fault`] if debug information or the stack cannot be read.
 pub fn compiled<M: Memory>(
+    machine: impl Machine,
     mem: &M,
     layout: &Layout,
     blob: &Blob,
@@ -91,6 +93,7 @@ pub fn compiled<M: Memory>(
         layout,
         blob,
         at,
+        kept_register: machine.kept_register(),
     };
     let (mut number, mut fault) = (0, Ok(()));
     nm.for_each_scope(mem, layout, pc, |offset, _| {
@@ -107,6 +110,8 @@ struct Compiled<'a, M: Memory> {
     layout: &'a Layout,
     blob: &'a Blob,
     at: NativeRegs,
+    /// The one register that calls keep: the frame pointer.
+    kept_register: u64,
 }
 
 impl<M: Memory> Compiled<'_, M> {
@@ -153,8 +158,6 @@ impl<M: Memory> Compiled<'_, M> {
     }
 
     fn at_location(&self, location: u32) -> Result<Option<u64>, Fault> {
-        /// The one register that calls keep: rbp (`VMReg`s have two numbers each).
-        const RBP: u64 = 10;
         let layout = self.layout;
         let location = u64::from(location);
         let kind = location & layout.location_type_mask;
@@ -167,7 +170,7 @@ impl<M: Memory> Compiled<'_, M> {
             } else {
                 self.mem.word(slot)?
             }
-        } else if offset == RBP {
+        } else if offset == self.kept_register {
             self.at.fp
         } else {
             return Ok(None);
@@ -214,6 +217,7 @@ impl<M: Memory> Compiled<'_, M> {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
     use std::vec::Vec;
 
@@ -344,9 +348,16 @@ mod tests {
         let (sp, fp) = (SP, 0xfeed);
         let at = NativeRegs { pc, sp, fp };
         let mut found = Vec::new();
-        compiled(&compiled_memory(), layout, &blob, at, |scope, locked| {
-            found.push((scope, locked.object, locked.is_eliminated));
-        })
+        compiled(
+            X86_64,
+            &compiled_memory(),
+            layout,
+            &blob,
+            at,
+            |scope, locked| {
+                found.push((scope, locked.object, locked.is_eliminated));
+            },
+        )
         .unwrap();
         found
     }

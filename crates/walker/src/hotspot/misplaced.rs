@@ -19,7 +19,7 @@
 use super::layout::Layout;
 use super::method;
 use super::nmethod::Nmethod;
-use super::prologue;
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 
 /// Depth of inlining up to which places are compared.
@@ -106,6 +106,7 @@ impl Chain {
 /// # Errors
 /// [`Fault`] if the tables cannot be read.
 pub fn put_right<M: Memory>(
+    machine: impl Machine,
     nm: &Nmethod,
     mem: &M,
     layout: &Layout,
@@ -115,23 +116,30 @@ pub fn put_right<M: Memory>(
     if !own.read(nm, mem, layout, told)? {
         return Ok(told);
     }
-    if let Some(scope) = poll_behind(nm, mem, layout, index)?
+    if let Some(scope) = poll_behind(machine, nm, mem, layout, index)?
         && behind.read(nm, mem, layout, scope)?
         && own.shared(behind) < behind.len
     {
         return Ok(scope);
     }
     let pc = nm.code_at(nm.pc_offset(mem, layout, index)?);
-    if !is_call(mem, layout, own)? || prologue::follows_call(mem, pc) == Ok(true) {
+    if !is_call(mem, layout, own)? || machine.follows_call(mem, pc) == Ok(true) {
         return Ok(told);
     }
     let (mut first, mut next) = (None, None);
     for step in 1..=STEPS_MAX {
         if first.is_none() {
-            first = other(nm, mem, layout, index.checked_sub(step), told)?;
+            first = other(machine, nm, mem, layout, index.checked_sub(step), told)?;
         }
         if next.is_none() {
-            next = other(nm, mem, layout, nm.place(index.wrapping_add(step)), told)?;
+            next = other(
+                machine,
+                nm,
+                mem,
+                layout,
+                nm.place(index.wrapping_add(step)),
+                told,
+            )?;
         }
     }
     let (Some(first), Some(next)) = (first, next) else {
@@ -163,6 +171,7 @@ fn is_call<M: Memory>(mem: &M, layout: &Layout, chain: &Chain) -> Result<bool, F
 
 /// The scope of the place `at`, if it has another one than `told`.
 fn other<M: Memory>(
+    machine: impl Machine,
     nm: &Nmethod,
     mem: &M,
     layout: &Layout,
@@ -172,16 +181,16 @@ fn other<M: Memory>(
     let Some(at) = at else {
         return Ok(None);
     };
-    let scope = match poll_behind(nm, mem, layout, at)? {
+    let scope = match poll_behind(machine, nm, mem, layout, at)? {
         Some(poll) => poll,
         None => nm.scope_at(mem, layout, at)?,
     };
     Ok((scope != 0 && scope != told).then_some(scope))
 }
 
-/// The scope of the safepoint poll that is the next instruction after a place, if it is one:
-/// `test [REGISTER], eax` (src/hotspot/cpu/x86/x86_64.ad, `safePoint_poll_tls`).
+/// The scope of the safepoint poll that is the next instruction after a place, if it is one.
 fn poll_behind<M: Memory>(
+    machine: impl Machine,
     nm: &Nmethod,
     mem: &M,
     layout: &Layout,
@@ -197,14 +206,7 @@ fn poll_behind<M: Memory>(
     if !(1..=LOAD_BYTES_MAX).contains(&(there - here)) {
         return Ok(None);
     }
-    let mut code = [0u8; 3];
-    let is_read = mem.read(nm.code_at(there), &mut code).is_ok();
-    // With the prefix of r8 to r15, or without it.
-    let is_poll = match code {
-        [0x41, 0x85, operands] | [0x85, operands, _] => operands >> 3 == 0,
-        _ => false,
-    };
-    match is_read && is_poll {
+    match machine.is_loop_poll(mem, nm.code_at(there)) == Ok(true) {
         true => nm
             .scope_at(mem, layout, next)
             .map(|scope| (scope != 0).then_some(scope)),

@@ -5,6 +5,7 @@ use super::codecache::Blob;
 use super::layout::{Layout, present};
 use super::misplaced;
 use super::scope::{self, Scope};
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 
 /// Compilation levels up to this one are C1's (compilerDefinitions.hpp).
@@ -191,6 +192,7 @@ impl Nmethod {
     /// [`Fault`] if the tables cannot be read.
     pub fn for_each_scope_around<M: Memory>(
         &self,
+        machine: impl Machine,
         mem: &M,
         layout: &Layout,
         pc: u64,
@@ -198,7 +200,7 @@ impl Nmethod {
     ) -> Result<(), Fault> {
         let offset = match self.scope_offset(mem, layout, pc)? {
             Some(Found { index, scope, .. }) if scope != 0 && !self.is_c1 => {
-                misplaced::put_right(self, mem, layout, (index, scope)).unwrap_or(scope)
+                misplaced::put_right(machine, self, mem, layout, (index, scope)).unwrap_or(scope)
             }
             found => found.map_or(0, |found| found.scope),
         };
@@ -251,6 +253,32 @@ fn metadata<M: Memory>(mem: &M, layout: &Layout, nm: u64) -> Result<u64, Fault> 
     }
     let offset = mem.u32(nm.wrapping_add(layout.nmethod_metadata_offset))?;
     Ok(nm.wrapping_add(u64::from(offset)))
+}
+
+/// Offset in the blob's code from which on its frame is complete.
+///
+/// # Errors
+/// [`Fault`] if the blob cannot be read.
+pub(crate) fn frame_complete<M: Memory>(
+    mem: &M,
+    layout: &Layout,
+    blob: &Blob,
+) -> Result<u64, Fault> {
+    let at = blob.addr.wrapping_add(layout.blob_frame_complete);
+    let offset = if layout.extra.frame_complete_short {
+        i64::from(mem.u16(at)? as i16)
+    } else {
+        i64::from(mem.i32(at)?)
+    };
+    // Negative: "never", for blobs without a frame.
+    Ok(offset.max(0) as u64)
+}
+
+/// Whether the frame size of the blob is reliable: a blob without "frame complete" and without a
+/// size has no frame.
+#[must_use]
+pub fn has_frame(layout: &Layout, blob: &Blob) -> bool {
+    present(layout.blob_frame_size) && blob.frame_bytes > 0
 }
 
 /// If `pc` is the deoptimisation handler that the VM patched in as return address: the original pc,

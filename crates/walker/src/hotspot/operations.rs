@@ -7,7 +7,8 @@
 //! on the stack of the requesting thread, which waits. If libjvm has no symbols, they are searched
 //! there.
 
-use crate::memory::{Fault, Memory};
+use crate::hotspot::machine::Machine;
+use crate::memory::Memory;
 
 const THREAD: u64 = 8;
 const ASKED: u64 = 24;
@@ -39,7 +40,12 @@ pub struct Operation {
 /// The operation at an address, in a JVM up to 13; `None` if there is no operation. `is_code` says
 /// whether an address is in libjvm's code.
 #[must_use]
-pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Option<Operation> {
+pub fn at<M: Memory>(
+    machine: impl Machine,
+    mem: &M,
+    address: u64,
+    is_code: &dyn Fn(u64) -> bool,
+) -> Option<Operation> {
     let word = |offset: u64| mem.word(address.wrapping_add(offset)).ok();
     let table = word(0)?;
     let function = |place: u64| -> Option<u64> {
@@ -47,8 +53,8 @@ pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Op
         is_code(found).then_some(found)
     };
     function(DOES)?;
-    let kind = match constant(mem, function(TYPE)?).ok()? {
-        Some(0) => constant(mem, function(TYPE + 1)?).ok()?,
+    let kind = match machine.constant(mem, function(TYPE)?).ok()? {
+        Some(0) => machine.constant(mem, function(TYPE + 1)?).ok()?,
         other => other,
     };
     // An operation that was removed from the queue still points to its old place.
@@ -66,6 +72,7 @@ pub fn at<M: Memory>(mem: &M, address: u64, is_code: &dyn Fn(u64) -> bool) -> Op
 /// pointer, and `high`, the last Java frame.
 #[must_use]
 pub fn on_stack<M: Memory>(
+    machine: impl Machine,
     mem: &M,
     thread: u64,
     (low, high): (u64, u64),
@@ -77,7 +84,7 @@ pub fn on_stack<M: Memory>(
     let last = end.checked_sub(BYTES)?;
     let of_thread = |address: &u64| mem.word(address.wrapping_add(THREAD)) == Ok(thread);
     let found = words(low, last.saturating_add(1)).filter(of_thread);
-    let found = found.filter_map(|address| Some((address, at(mem, address, is_code)?)));
+    let found = found.filter_map(|address| Some((address, at(machine, mem, address, is_code)?)));
     // A thread that waits for the operation has a pointer to it.
     let is_held = |address: u64| words(low, address).any(|at| mem.word(at) == Ok(address));
     let mut found = found.take(FOUND_MAX);
@@ -85,40 +92,12 @@ pub fn on_stack<M: Memory>(
     Some(operation)
 }
 
-/// The result of a function that only returns a number (x86-64).
-fn constant<M: Memory>(mem: &M, function: u64) -> Result<Option<u32>, Fault> {
-    let mut code = [0u8; 16];
-    mem.read(function, &mut code)?;
-    let mut rest = &code[..];
-    let mut value = None;
-    loop {
-        rest = match rest {
-            // endbr64; push or pop rbp; mov rbp, rsp
-            [0xf3, 0x0f, 0x1e, 0xfa, rest @ ..]
-            | [0x55 | 0x5d, rest @ ..]
-            | [0x48, 0x89, 0xe5, rest @ ..] => rest,
-            // xor eax, eax
-            [0x31, 0xc0, rest @ ..] => {
-                value = Some(0);
-                rest
-            }
-            // mov eax, number
-            [0xb8, a, b, c, d, rest @ ..] => {
-                value = Some(u32::from_le_bytes([*a, *b, *c, *d]));
-                rest
-            }
-            // ret
-            [0xc3, ..] | [0xf3, 0xc3, ..] => return Ok(value),
-            _ => return Ok(None),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     extern crate std;
 
     use super::*;
+    use crate::hotspot::machine::X86_64;
     use crate::hotspot::test_memory::Bytes;
     use std::vec::Vec;
 
@@ -184,7 +163,7 @@ mod tests {
             is_queued: false,
             kind: Some(18),
         };
-        let find = |thread, low, high| on_stack(&memory, thread, (low, high), &is_code);
+        let find = |thread, low, high| on_stack(X86_64, &memory, thread, (low, high), &is_code);
         assert_eq!(find(JAVA, 0x5000, 0x5060), Some(expected));
         assert_eq!(find(JAVA, 0x5000, 0x5058), Some(expected));
         assert_eq!(find(JAVA, 0x5000, 0x5050), None, "a part of it");
@@ -206,25 +185,14 @@ mod tests {
         for (last, is_queued) in [(0x5000, true), (QUEUE, false)] {
             let mut memory = memory([EIGHTEEN, ZERO], last);
             memory.add(0x5000, &operation);
-            let found = at(&memory, 0x5000, &is_code).unwrap();
+            let found = at(X86_64, &memory, 0x5000, &is_code).unwrap();
             assert_eq!((found.is_queued, found.kind), (is_queued, Some(18)));
         }
     }
 
     #[test]
-    fn function_that_does_more_gives_no_constant() {
-        for code in [
-            &[0xe8, 1, 2, 3, 4, 0xc3][..],
-            &[0x55; 16],
-            &[0xb8, 1, 0, 0, 0],
-        ] {
-            let memory = memory([code, ZERO], QUEUE);
-            assert_eq!(constant(&memory, CODE), Ok(None), "{code:?}");
-        }
-        let memory = memory([&[0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0, 0xc3], ZERO], QUEUE);
-        assert_eq!(constant(&memory, CODE), Ok(Some(0)));
-        assert_eq!(constant(&memory, CODE + 0x20), Ok(Some(0)));
-        assert!(constant(&memory, 0x10).is_err());
-        assert_eq!(at(&memory, CODE, &is_code), None, "no table");
+    fn address_without_table_is_no_operation() {
+        let memory = memory([ZERO, ZERO], QUEUE);
+        assert_eq!(at(X86_64, &memory, CODE, &is_code), None);
     }
 }

@@ -15,7 +15,7 @@ pub struct Anchor {
     pub sp: u64,
     /// Its pc.
     pub pc: u64,
-    /// Its rbp; 0 if not recorded.
+    /// Its frame pointer; 0 if not recorded.
     pub fp: u64,
 }
 

@@ -5,6 +5,7 @@
 use super::codecache::Blob;
 use super::layout::{Layout, present};
 use super::threads::{self, Anchor};
+use crate::hotspot::machine::Machine;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
 
@@ -37,15 +38,11 @@ pub fn saved_anchor<M: Memory>(
     threads::anchor_at(mem, layout, sp.wrapping_add(offset))
 }
 
-/// The native caller of a stub that has called Java: the stub has an rbp frame.
+/// The native caller of a stub that has called Java: the stub has a frame pointer.
 #[must_use]
-pub fn caller<M: Memory>(mem: &M, at: NativeRegs) -> Option<NativeRegs> {
+pub fn caller<M: Memory>(machine: impl Machine, mem: &M, at: NativeRegs) -> Option<NativeRegs> {
     if at.fp <= at.sp || at.fp & 7 != 0 || at.fp.wrapping_sub(at.sp) > FRAME_MAX {
         return None;
     }
-    Some(NativeRegs {
-        pc: mem.word(at.fp.wrapping_add(8)).ok()?,
-        sp: at.fp.wrapping_add(16),
-        fp: mem.word(at.fp).ok()?,
-    })
+    machine.linked(mem, at.fp).ok()
 }

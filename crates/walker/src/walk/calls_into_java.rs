@@ -4,15 +4,21 @@
 use super::{Cursor, Sink, Stop, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
+use crate::hotspot::machine::{Caller, Machine};
 use crate::hotspot::threads::{self, Anchor};
-use crate::hotspot::{stub, upcall};
+use crate::hotspot::upcall;
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
-impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     /// Resumes at the next Java frame that an anchor leads to, if it is above the frame that could
     /// not be walked.
-    pub(super) fn bridge(&self, cursor: &mut Cursor, before: NativeRegs, failure: Failure) -> bool {
+    pub(super) fn bridge(
+        &self,
+        cursor: &mut Cursor<'_, P>,
+        before: NativeRegs,
+        failure: Failure,
+    ) -> bool {
         let may = cursor.frozen.is_none()
             && !matches!(failure, Failure::Truncated | Failure::SnapshotEnd);
         let is_usable =
@@ -37,8 +43,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         true
     }
 
-    /// rsp of the next Java frame above the native code at `cursor`; 0 if unknown.
-    pub(super) fn next_java_sp(&self, cursor: &Cursor) -> u64 {
+    /// sp of the next Java frame above the native code at `cursor`; 0 if unknown.
+    pub(super) fn next_java_sp(&self, cursor: &Cursor<'_, P>) -> u64 {
         let own = cursor.thread.anchor.sp;
         if !cursor.bridged && own > cursor.at.sp {
             own
@@ -47,18 +53,14 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
     }
 
-    /// A call from native into Java. The call stub has an rbp frame. If its native caller cannot be
-    /// found, the anchor saved in the call wrapper leads to the next Java frame.
-    pub(super) fn step_entry_frame(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+    /// A call from native into Java. The call stub has a frame pointer. If its native caller cannot
+    /// be found, the anchor saved in the call wrapper leads to the next Java frame.
+    pub(super) fn step_entry_frame(&self, cursor: &mut Cursor<'_, P>) -> Result<(), Stop> {
         let fp = cursor.at.fp;
         if fp <= cursor.at.sp {
             return Err(Stop::Fail(Failure::BadEntry));
         }
-        let caller = NativeRegs {
-            pc: self.mem.word(fp.wrapping_add(8))?,
-            sp: fp.wrapping_add(16),
-            fp: self.mem.word(fp)?,
-        };
+        let caller = self.machine.linked(self.mem, fp)?;
         self.to_native_caller(cursor, caller, self.anchor_of_entry(fp))
     }
 
@@ -72,7 +74,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// The same through the foreign function interface.
     pub(super) fn step_upcall(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -85,15 +87,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 true => saved,
                 false => Anchor::default(),
             };
-            let found = stub::interrupted_caller(self.mem, blob, &regs, self)?;
+            let found = self.machine.interrupted_stub(self.mem, blob, &regs, self)?;
             return match found {
-                Some(caller @ stub::Caller::Certain(_)) => {
-                    self.to_stub_caller(cursor, caller, sink)
-                }
+                Some(caller @ Caller::Certain(_)) => self.to_stub_caller(cursor, caller, sink),
                 _ => Err(Stop::Fail(Failure::BadStub)),
             };
         }
-        let Some(caller) = upcall::caller(self.mem, cursor.at) else {
+        let Some(caller) = upcall::caller(self.machine, self.mem, cursor.at) else {
             cursor.outer = saved.unwrap_or_default();
             return Err(Stop::Fail(Failure::BadStub));
         };
@@ -104,7 +104,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// Java frame. Without that, the thread has come from native code.
     fn to_native_caller(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         caller: NativeRegs,
         outer: Result<Anchor, Fault>,
     ) -> Result<(), Stop> {
@@ -126,9 +126,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.move_to(cursor, next)
     }
 
-    /// Whether a frame found by rbp can be the caller of native code. Frames of Java are where the
-    /// anchor says.
-    pub(super) fn is_native_caller(&self, cursor: &Cursor, caller: NativeRegs) -> bool {
+    /// Whether a frame found by the frame pointer can be the caller of native code. Frames of Java
+    /// are where the anchor says.
+    pub(super) fn is_native_caller(&self, cursor: &Cursor<'_, P>, caller: NativeRegs) -> bool {
         let java = self.next_java_sp(cursor);
         let fits = match self.code.contains(caller.pc) {
             true => caller.sp == java,

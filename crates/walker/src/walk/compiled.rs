@@ -5,14 +5,14 @@ use crate::cache::{Head, Known, SCOPES_MAX, Scope};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::codecache::Blob;
 use crate::hotspot::continuation;
+use crate::hotspot::machine::{FrameState, Machine};
 use crate::hotspot::nmethod::{self, Nmethod};
-use crate::hotspot::prologue::{self, FrameState};
-use crate::hotspot::{scope, stub};
+use crate::hotspot::scope;
 use crate::memory::{Fault, Memory};
 use crate::native::{NativeCode, NativeRegs};
 
-impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
-    pub(super) fn remembered(&self, cursor: &Cursor) -> Option<Known<'_>> {
+impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
+    pub(super) fn remembered(&self, cursor: &Cursor<'_, P>) -> Option<Known<'_>> {
         if cursor.exact.is_some() {
             return None;
         }
@@ -24,7 +24,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     pub(super) fn step_remembered(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         known: &Known<'_>,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -39,17 +39,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         }
         let frame_bytes = u64::from(known.head.frame_bytes);
         let sp = cursor.at.sp.wrapping_add(frame_bytes);
-        let caller = NativeRegs {
-            pc: self.mem.word(sp.wrapping_sub(8))?,
-            sp,
-            fp: self.mem.word(sp.wrapping_sub(16))?,
-        };
+        let caller = self.machine.ending(self.mem, sp)?;
         self.move_on(cursor, caller)
     }
 
     /// Only code that the VM generated calls compiled code. Any other caller was read at the wrong
     /// place, because code of another method has replaced the caller's.
-    fn move_on(&self, cursor: &mut Cursor, caller: NativeRegs) -> Result<(), Stop> {
+    fn move_on(&self, cursor: &mut Cursor<'_, P>, caller: NativeRegs) -> Result<(), Stop> {
         if cursor.frozen.is_none() && !self.code.contains(caller.pc) {
             return Err(Stop::Fail(Failure::BadCompiled));
         }
@@ -86,11 +82,11 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     pub(super) fn step_compiled(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
-        let called_on = |regs: &_| stub::static_call_caller(self.mem, blob, regs);
+        let called_on = |regs: &_| self.machine.static_call_caller(self.mem, blob, regs);
         if let Some(caller) = cursor.exact.as_ref().and_then(called_on) {
             return self.move_on(cursor, caller);
         }
@@ -104,7 +100,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let is_return =
             cursor.exact.is_none() && nm.is_return_address(self.mem, self.layout, pc)?;
         let stands = cursor.exact.is_some() || cursor.handling;
-        if !is_return && !stands && !prologue::follows_call(self.mem, pc).unwrap_or(true) {
+        if !is_return && !stands && !self.machine.follows_call(self.mem, pc).unwrap_or(true) {
             // A return address here is impossible: the calling code was freed, and other code has
             // replaced it.
             return Err(Stop::Fail(Failure::StaleMethod));
@@ -134,7 +130,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             }
         };
         if cursor.exact.is_some() {
-            nm.for_each_scope_around(self.mem, self.layout, pc, visit)?;
+            nm.for_each_scope_around(self.machine, self.mem, self.layout, pc, visit)?;
         } else {
             nm.for_each_scope(self.mem, self.layout, pc, visit)?;
         }
@@ -157,7 +153,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     pub(super) fn step_wrapper(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -176,18 +172,19 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     fn to_compiled_caller(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         blob: &Blob,
         pushed_max: u64,
     ) -> Result<(), Stop> {
         let Some(regs) = cursor.exact else {
-            if !prologue::has_frame(self.layout, blob) {
+            if !nmethod::has_frame(self.layout, blob) {
                 return Err(Stop::Fail(Failure::BadCompiled));
             }
-            let caller = self.compiled_frame(cursor.at, blob, FrameState::Complete)?;
+            let caller = self.complete_frame(cursor.at, blob)?;
             return self.move_on(cursor, caller);
         };
-        let told = prologue::frame_state(self.mem, self.layout, blob, regs.pc)?;
+        let pc = cursor.at.pc;
+        let told = (self.machine).frame_state(self.mem, self.layout, blob, pc)?;
         let states = [
             told,
             FrameState::Complete,
@@ -196,8 +193,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             FrameState::Unsaved,
         ];
         for state in states {
-            if let Ok(caller) = self.compiled_frame(cursor.at, blob, state)
-                && self.calls_java(caller)
+            if let Ok(caller) = (self.machine).compiled_caller(
+                self.mem,
+                cursor.at,
+                Some(&regs),
+                blob.frame_bytes,
+                state,
+            ) && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
             }
@@ -208,7 +210,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
                 sp: cursor.at.sp.wrapping_add(words * 8),
                 ..cursor.at
             };
-            if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
+            if let Ok(caller) = self.complete_frame(at, blob)
                 && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
@@ -220,13 +222,13 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     /// The caller of a frame that made a call without debug information. The callee is a leaf
     /// routine, called with the frame unchanged, or a slow path of a GC barrier, which saves
     /// registers on top of it (zBarrierSetAssembler_x86.cpp, `SaveLiveRegisters`).
-    fn to_saving_caller(&self, cursor: &mut Cursor, blob: &Blob) -> Result<(), Stop> {
+    fn to_saving_caller(&self, cursor: &mut Cursor<'_, P>, blob: &Blob) -> Result<(), Stop> {
         for words in 0..=SAVED_WORDS_MAX {
             let at = NativeRegs {
                 sp: cursor.at.sp.wrapping_add(words * 8),
                 ..cursor.at
             };
-            if let Ok(caller) = self.compiled_frame(at, blob, FrameState::Complete)
+            if let Ok(caller) = self.complete_frame(at, blob)
                 && self.calls_java(caller)
             {
                 return self.move_to(cursor, caller);
@@ -241,25 +243,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         self.code.contains(caller.pc) && self.is_caller(caller)
     }
 
-    fn compiled_frame(
-        &self,
-        at: NativeRegs,
-        blob: &Blob,
-        state: FrameState,
-    ) -> Result<NativeRegs, Fault> {
-        let (sp, fp) = match state {
-            FrameState::None => (at.sp.wrapping_add(8), at.fp),
-            FrameState::Pushed => (at.sp.wrapping_add(16), self.mem.word(at.sp)?),
-            FrameState::Unsaved => (at.sp.wrapping_add(blob.frame_bytes), at.fp),
-            FrameState::Complete => {
-                let sp = at.sp.wrapping_add(blob.frame_bytes);
-                (sp, self.mem.word(sp.wrapping_sub(16))?)
-            }
-        };
-        Ok(NativeRegs {
-            pc: self.mem.word(sp.wrapping_sub(8))?,
-            sp,
-            fp,
-        })
+    fn complete_frame(&self, at: NativeRegs, blob: &Blob) -> Result<NativeRegs, Fault> {
+        let sp = at.sp.wrapping_add(blob.frame_bytes);
+        self.machine.ending(self.mem, sp)
     }
 }

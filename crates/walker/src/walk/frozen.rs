@@ -3,14 +3,15 @@
 use super::{Cursor, Sink, Stop, ThreadContext, Walk, Walker};
 use crate::frame::{Failure, FrameKind, Frames};
 use crate::hotspot::continuation::{self, Chunk};
+use crate::hotspot::interpreter::{METHOD, SENDER_SP};
+use crate::hotspot::machine::Machine;
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs};
-use crate::regs::Regs;
 
 /// Stands for a continuation's entry if the thread is not mounted and has none.
 pub(super) const NOT_MOUNTED: u64 = u64::MAX;
 
-impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     /// Walks an unmounted virtual thread, from its youngest chunk with frames. If the thread is
     /// mounted during the walk, the result is invalid.
     pub fn walk_unmounted<F: Frames + ?Sized>(&self, chunk: &Chunk, frames: &mut F) -> Walk {
@@ -20,16 +21,17 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             chunk: chunk.object,
             ..ThreadContext::default()
         };
-        let regs = Regs {
+        let regs = self.machine.only(NativeRegs {
             pc: self.layout.extra.return_barrier,
-            ..Regs::default()
-        };
+            sp: 0,
+            fp: 0,
+        });
         self.walk(regs, &thread, frames)
     }
 
     pub(super) fn step_barrier(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
         if cursor.cont_entry == 0 {
@@ -43,7 +45,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             continuation::youngest_chunk(self.mem, self.layout, entry)
         };
         if let Ok(Some(chunk)) = chunk {
-            cursor.at = chunk.youngest_frame(self.mem)?;
+            cursor.at = chunk.youngest_frame(self.machine, self.mem)?;
             cursor.frozen = Some(chunk);
             cursor.exact = None;
             return Ok(());
@@ -60,12 +62,12 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         Ok(())
     }
 
-    pub(super) fn leave_chunk(&self, cursor: &mut Cursor) -> Result<(), Stop> {
+    pub(super) fn leave_chunk(&self, cursor: &mut Cursor<'_, P>) -> Result<(), Stop> {
         let Some(chunk) = cursor.frozen.take() else {
             return Err(Stop::Fail(Failure::BadContinuation));
         };
         if let Ok(Some(parent)) = continuation::parent_chunk(self.mem, self.layout, &chunk) {
-            cursor.at = parent.youngest_frame(self.mem)?;
+            cursor.at = parent.youngest_frame(self.machine, self.mem)?;
             cursor.frozen = Some(parent);
             return Ok(());
         }
@@ -81,7 +83,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
 
     pub(super) fn step_frozen_interpreted(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         chunk: Chunk,
         sink: &mut Sink<'_, impl Frames + ?Sized>,
     ) -> Result<(), Stop> {
@@ -90,8 +92,8 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         if !chunk.holds(fp) {
             return Err(Stop::Fail(Failure::BadContinuation));
         }
-        let sender = self.mem.word(fp.wrapping_sub(8))?;
-        let method = self.mem.word(fp.wrapping_sub(24))?;
+        let sender = self.mem.word(fp.wrapping_sub(SENDER_SP))?;
+        let method = self.mem.word(fp.wrapping_sub(METHOD))?;
         if !crate::hotspot::method::is_plausible(self.mem, self.layout, method) {
             return Err(Stop::Fail(Failure::BadContinuation));
         }
@@ -100,7 +102,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         let bci = code.bci(self.mem.word(slot)?).unwrap_or(-1);
         sink.push(FrameKind::Interpreted, method, bci)?;
         let caller = NativeRegs {
-            pc: self.mem.word(fp.wrapping_add(8))?,
+            pc: (self.machine).return_address(self.mem.word(fp.wrapping_add(8))?),
             sp: continuation::frozen_slot(fp, sender),
             fp,
         };

@@ -4,24 +4,24 @@
 
 use super::{Cursor, Walker, frozen};
 use crate::frame::Failure;
-use crate::hotspot::{continuation, interpreter, stub};
+use crate::hotspot::machine::Machine;
+use crate::hotspot::{continuation, interpreter};
 use crate::memory::Memory;
 use crate::native::{NativeCode, NativeRegs, Rule};
-use crate::regs::Regs;
 
 /// Maximum number of frames with a frame pointer of their own (stubs) that are passed.
 const LINKS_MAX: u32 = 3;
 
-/// Words between rsp and rbp of a call stub at a call.
+/// Words between sp and the frame pointer of a call stub at a call.
 const CALL_STUB_WORDS_MAX: u64 = 64;
 
-impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
+impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     /// Resumes above freed code: at the continuation's entry if the frames are frozen, else at the
-    /// interpreter's or call stub's frame that rbp points to. Compiled code that does not use rbp
-    /// leaves it unchanged; if the code used rbp, there is no such frame.
+    /// interpreter's or call stub's frame that the frame pointer leads to. Compiled code that
+    /// does not use that register leaves it unchanged; if the code used it, there is no such frame.
     pub(super) fn pass_gone_code(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut Cursor<'_, P>,
         before: NativeRegs,
         was_frozen: bool,
         failure: Failure,
@@ -49,25 +49,35 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         found.is_some()
     }
 
-    fn frame_above(&self, cursor: &Cursor, before: NativeRegs) -> Option<NativeRegs> {
+    fn frame_above(&self, cursor: &Cursor<'_, P>, before: NativeRegs) -> Option<NativeRegs> {
         let high = cursor.thread.stack_high;
         let mut fp = before.fp;
         for _ in 0..LINKS_MAX {
             if fp & 7 != 0 || fp <= before.sp || (high != 0 && fp >= high) {
                 return None;
             }
-            let calling =
-                interpreter::read_calling(self.mem, self.layout, self.code, before.sp, fp);
+            let calling = interpreter::read_calling(
+                self.machine,
+                self.mem,
+                self.layout,
+                self.code,
+                before.sp,
+                fp,
+            );
             if let Ok(Some(found)) = calling {
                 return Some(found);
             }
             if let Some(found) = self.calling_stub(before.sp, fp) {
                 return Some(found);
             }
-            // Only a frame with a return address next to the saved rbp leads to a caller.
+            // Only a frame with a return address next to the saved pointer leads to a caller.
             let next = self.mem.word(fp).ok()?;
-            let above = stub::return_slot(self.mem, fp).ok()?;
-            if next <= fp || !self.code.contains(self.mem.word(above).ok()?) {
+            let above = self.machine.return_slot(self.mem, fp).ok()?;
+            if next <= fp
+                || !self
+                    .code
+                    .contains(self.machine.return_address(self.mem.word(above).ok()?))
+            {
                 return None;
             }
             fp = next;
@@ -75,9 +85,9 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
         None
     }
 
-    /// The call stub with rbp `fp`, if it is in a call: its return address is below.
+    /// The call stub with frame pointer `fp`, if it is in a call: its return address is below.
     fn calling_stub(&self, sp: u64, fp: u64) -> Option<NativeRegs> {
-        let caller = self.mem.word(fp.wrapping_add(8)).ok()?;
+        let caller = self.machine.linked(self.mem, fp).ok()?.pc;
         let rule = self.native.rule(caller.wrapping_sub(1));
         if self.code.contains(caller) || matches!(rule, None | Some(Rule::Gap)) {
             return None;
@@ -87,7 +97,7 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
             if at < sp {
                 break;
             }
-            let pc = self.mem.word(at).ok()?;
+            let pc = self.machine.return_address(self.mem.word(at).ok()?);
             if self.code.is_call_stub_return(pc) {
                 let sp = at.wrapping_add(8);
                 return Some(NativeRegs { pc, sp, fp });
@@ -97,28 +107,29 @@ impl<M: Memory, N: NativeCode> Walker<'_, M, N> {
     }
 
     /// Whether a frame of the interpreter with a method, but without a valid bytecode, is real.
-    /// Before the frame exists, rbp points to the call stub's frame, which also holds a method.
-    pub(super) fn is_linked(&self, cursor: &Cursor) -> bool {
+    /// Before the frame exists, the frame pointer is that of the call stub, which also holds a
+    /// method.
+    pub(super) fn is_linked(&self, cursor: &Cursor<'_, P>) -> bool {
         let Some(regs) = &cursor.exact else {
             return true;
         };
         let (sp, fp) = (cursor.at.sp, cursor.at.fp);
-        let links = interpreter::has_links(self.mem, self.layout, sp, fp);
+        let links = interpreter::has_links(self.machine, self.mem, self.layout, sp, fp);
         // A native method has no bytecodes even in its frame.
-        let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
+        let pushed = || self.machine.is_being_built(self.mem, self.code, regs);
         links.unwrap_or(true) || pushed() == Ok(true)
     }
 
     /// The caller of an interrupted interpreter frame whose method was freed, if the frame still
     /// exists.
-    pub(super) fn caller_of_unnamed(&self, regs: &Regs) -> Option<NativeRegs> {
-        let form = interpreter::has_form(self.mem, self.layout, regs.sp, regs.fp);
+    pub(super) fn caller_of_unnamed(&self, regs: &P::Regs) -> Option<NativeRegs> {
+        let NativeRegs { sp, fp, .. } = self.machine.start(regs);
+        let form = interpreter::has_form(self.machine, self.mem, self.layout, sp, fp);
         let caller = NativeRegs {
-            pc: self.mem.word(regs.fp.wrapping_add(8)).ok()?,
-            sp: interpreter::sender_sp(self.mem, regs.fp).ok()?,
-            fp: self.mem.word(regs.fp).ok()?,
+            sp: interpreter::sender_sp(self.machine, self.mem, fp).ok()??,
+            ..self.machine.linked(self.mem, fp).ok()?
         };
-        let pushed = || interpreter::is_being_pushed(self.mem, self.code, regs);
+        let pushed = || self.machine.is_being_built(self.mem, self.code, regs);
         let is_frame = form == Ok(true) || pushed() == Ok(true);
         // The caller's code may have been freed as well.
         let is_called = self.code.contains(caller.pc) || self.is_return(caller.pc);

@@ -5,6 +5,7 @@ use super::{Bytes, unsigned5};
 use dwell_walker::hotspot::nmethod::Nmethod;
 use dwell_walker::hotspot::scope::Scope;
 use dwell_walker::hotspot::{Blob, BlobKind, Layout};
+use dwell_walker::machine::X86_64;
 use std::collections::HashMap;
 
 /// Location of the tables.
@@ -254,7 +255,7 @@ impl Compiled {
         let mut scopes = Vec::new();
         let index = |method: u64| ((method - method_at(1)) / METHOD_BYTES + 1) as u8;
         let visit = |_: u32, scope: Scope| scopes.insert(0, (index(scope.method), scope.bci));
-        (nmethod.for_each_scope_around(&self.memory, &self.layout, pc, visit))
+        (nmethod.for_each_scope_around(X86_64, &self.memory, &self.layout, pc, visit))
             .expect("readable tables");
         scopes
     }
@@ -310,7 +311,7 @@ impl Compiled {
             return;
         };
         let before = self.memory.reads();
-        let _ = nmethod.for_each_scope_around(&self.memory, &self.layout, pc, |_, _| {});
+        let _ = nmethod.for_each_scope_around(X86_64, &self.memory, &self.layout, pc, |_, _| {});
         assert!(self.memory.reads() - before <= AROUND_READS_MAX);
         let before = self.memory.reads();
         let (scopes, _) = self.scopes(&nmethod, pc);

@@ -5,6 +5,7 @@ extern crate std;
 
 use super::*;
 use crate::hotspot::codecache::{Blob, BlobKind};
+use crate::hotspot::machine::X86_64;
 use crate::hotspot::test_memory::Bytes;
 use std::vec::Vec;
 
@@ -79,7 +80,7 @@ fn compiled(places: &[(i32, u32)], scopes: &[[u8; 3]], code: &[u8]) -> Compiled 
 
 impl Compiled {
     fn poll_behind(&self, index: u64) -> Option<u32> {
-        let found = poll_behind(&self.nmethod, &self.memory, &self.layout, index);
+        let found = poll_behind(X86_64, &self.nmethod, &self.memory, &self.layout, index);
         found.expect("a table")
     }
 

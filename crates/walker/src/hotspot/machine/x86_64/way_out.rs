@@ -6,11 +6,11 @@
 //! A stub's frame at a given pc is the same on all paths to it. So any way out will do, and the one
 //! without a branch is tried first.
 
+use super::Regs;
 use super::instruction::{self, Address, Arithmetic, Operand, Operation, RBP, RSP};
-use super::stub::Checks;
+use crate::hotspot::machine::{Checks, WayOut};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 /// Maximum number of instructions followed. The longest stubs (of AES-GCM and SHA-512) have some
 /// 3000.
@@ -112,31 +112,6 @@ enum Step {
     Out(WayOut),
     /// No way can give a result.
     Over,
-}
-
-/// The place to which code returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WayOut {
-    /// The caller.
-    pub caller: NativeRegs,
-    /// Whether its pc may be an exception handler, not a return address: the code has taken it from
-    /// the stack and jumps there.
-    pub jumps: bool,
-    /// r13 at that point, if known: for an entry of the interpreter, the caller's rsp.
-    pub r13: Option<u64>,
-    /// Whether the code has popped its return address and jumps there, and has not changed rbp.
-    pub is_entry: bool,
-}
-
-impl From<NativeRegs> for WayOut {
-    fn from(caller: NativeRegs) -> WayOut {
-        WayOut {
-            caller,
-            jumps: false,
-            r13: None,
-            is_entry: false,
-        }
-    }
 }
 
 /// A walk along code.
@@ -551,7 +526,7 @@ impl<M: Memory, C: Checks> Way<'_, M, C> {
         WayOut {
             caller,
             jumps,
-            r13: self.state.get(R13),
+            sender_sp: self.state.get(R13),
             is_entry: false,
         }
     }

@@ -2,34 +2,16 @@
 //! frame size differs between instructions. A stub's own code leads to its caller, see [`way_out`];
 //! an adapter's caller is found by checking candidates.
 
-use super::codecache::{Blob, BlobKind};
+use super::Regs;
 use super::straight_entry;
-use super::way_out::{self, WayOut};
+use super::way_out;
+use crate::hotspot::codecache::{Blob, BlobKind};
+use crate::hotspot::machine::{Caller, Checks, WayOut, is_generated_caller};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 /// Maximum frame size of a stub that has a frame.
 const STUB_FRAME_MAX: u64 = 4096;
-
-/// A walk's knowledge about addresses.
-pub trait Checks {
-    /// Whether generated code is at `pc`.
-    fn is_code(&self, pc: u64) -> bool;
-    /// Whether `pc` is a return address.
-    fn is_return(&self, pc: u64) -> bool;
-    /// Whether this can be the caller of an interrupted frame, also by its own frame.
-    fn is_caller(&self, caller: NativeRegs) -> bool;
-}
-
-/// The caller of a stub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
-    /// Found by the stub's own code, or by the VM's data about the end of its frames.
-    Certain(WayOut),
-    /// Looks like the caller. There may be frames between it and the stub.
-    Likely(NativeRegs),
-}
 
 /// The caller of an interrupted stub (`regs` are exact).
 ///
@@ -360,11 +342,6 @@ pub fn calling_caller<M: Memory>(
         return Ok(Some(Caller::Certain(found)));
     }
     likely_caller(mem, blob, regs, checks)
-}
-
-/// Stacks contain words that look like return addresses of libraries by chance.
-fn is_generated_caller(checks: &impl Checks, caller: NativeRegs) -> bool {
-    checks.is_code(caller.pc) && checks.is_caller(caller)
 }
 
 /// The caller by rbp if it points to the frame, or by the usual size of the frame.

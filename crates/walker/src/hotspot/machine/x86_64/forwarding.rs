@@ -9,10 +9,10 @@
 //! stack was not aligned, one more word is pushed for the call. rbp may belong to any frame by
 //! then, because a compiled caller may have changed it.
 
-use super::interpreter::{has_left, without_store};
+use super::Regs;
+use super::interpreted::{has_left, without_store};
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 const POP: u8 = 0x5a;
 const MOVE: [u8; 3] = [0x48, 0x8b, 0xe3];

@@ -5,10 +5,10 @@
 //! registers, calls the VM, and then replaces frames by others of unknown sizes. The reserved room
 //! is large, so that threads are met in it (sharedRuntime_x86_64.cpp, `generate_deopt_blob`).
 
+use super::Regs;
 use super::instruction::{self, Arithmetic, LENGTH_MAX, Operand, Operation, RBP, RSP};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 /// Maximum number of instructions followed. To save the registers of AVX-512 takes some hundred.
 const STEPS_MAX: u32 = 512;

@@ -4,22 +4,12 @@
 //! rsp, n; mov [rsp + n - 16], rbp`. It leaves the frame with `add rsp, n; pop rbp; [poll]; ret`
 //! (c1_MacroAssembler_x86.cpp, macroAssembler_x86.cpp `verified_entry`, x86.ad epilog).
 
-use super::codecache::Blob;
-use super::layout::{Layout, present};
+use crate::hotspot::codecache::Blob;
+use crate::hotspot::layout::Layout;
+use crate::hotspot::machine::FrameState;
+use crate::hotspot::nmethod::frame_complete;
 use crate::memory::{Fault, Memory};
-
-/// Location of the return address and of the caller's rbp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameState {
-    /// The frame does not exist: return address at rsp, rbp is the caller's.
-    None,
-    /// Only rbp was pushed: caller's rbp at rsp, return address above.
-    Pushed,
-    /// The frame has its size, but rbp has not been stored yet.
-    Unsaved,
-    /// The frame is complete.
-    Complete,
-}
+use crate::native::NativeRegs;
 
 const BEFORE: usize = 8;
 const AFTER: usize = 8;
@@ -49,15 +39,31 @@ pub fn frame_state<M: Memory>(
     Ok(prologue(before, after))
 }
 
-fn frame_complete<M: Memory>(mem: &M, layout: &Layout, blob: &Blob) -> Result<u64, Fault> {
-    let at = blob.addr.wrapping_add(layout.blob_frame_complete);
-    let offset = if layout.extra.frame_complete_short {
-        i64::from(mem.u16(at)? as i16)
-    } else {
-        i64::from(mem.i32(at)?)
+/// The caller of a frame in this state.
+///
+/// # Errors
+/// [`Fault`] if the stack cannot be read.
+pub fn caller<M: Memory>(
+    mem: &M,
+    at: NativeRegs,
+    frame_bytes: u64,
+    state: FrameState,
+) -> Result<NativeRegs, Fault> {
+    let (sp, fp) = match state {
+        // The return address is at rsp, and rbp is the caller's.
+        FrameState::None => (at.sp.wrapping_add(8), at.fp),
+        FrameState::Pushed => (at.sp.wrapping_add(16), mem.word(at.sp)?),
+        FrameState::Unsaved => (at.sp.wrapping_add(frame_bytes), at.fp),
+        FrameState::Complete => {
+            let sp = at.sp.wrapping_add(frame_bytes);
+            (sp, mem.word(sp.wrapping_sub(16))?)
+        }
     };
-    // Negative: "never", for blobs without a frame.
-    Ok(offset.max(0) as u64)
+    Ok(NativeRegs {
+        pc: mem.word(sp.wrapping_sub(8))?,
+        sp,
+        fp,
+    })
 }
 
 fn prologue(before: &[u8], after: &[u8]) -> FrameState {
@@ -115,13 +121,6 @@ pub fn follows_call<M: Memory>(mem: &M, pc: u64) -> Result<bool, Fault> {
         [_, _, 0xff, m, ..] if m & 0xc0 == 0x80 || m & 0xc7 == 0x05 => is_call_modrm(m),
         _ => false,
     })
-}
-
-/// Whether the frame size of the blob is reliable: a blob without "frame complete" and without a
-/// size has no frame.
-#[must_use]
-pub fn has_frame(layout: &Layout, blob: &Blob) -> bool {
-    present(layout.blob_frame_size) && blob.frame_bytes > 0
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 //! `generate_handle_exception`) puts the handler's address in place of the return address, then
 //! `leave; pop rcx; jmp rcx`. C2's exception blob has a frame of its own making.
 
-use super::codecache::Blob;
+use super::Regs;
+use crate::hotspot::codecache::Blob;
 use crate::memory::{Fault, Memory};
 use crate::native::NativeRegs;
-use crate::regs::Regs;
 
 /// The caller of a stub interrupted in these instructions; its pc may be that of a handler. `None`
 /// at any other pc.

@@ -330,7 +330,7 @@ fn r13_is_known_where_the_code_gives_it_back() {
             r13: 9,
             ..regs(offset, sp, FP)
         };
-        caller(&mem, &regs, &Code).and_then(|found| found.r13)
+        caller(&mem, &regs, &Code).and_then(|found| found.sender_sp)
     };
     assert_eq!(
         [r13(0, SP), r13(2, SP - 8), r13(4, SP)],
