@@ -15,6 +15,7 @@ mod merge;
 mod metadata;
 mod model;
 mod parallel;
+pub mod parts;
 mod resolve;
 mod samples;
 mod shared;
