@@ -236,7 +236,13 @@ fn write(
                 Format::OtlpJson => Encoding::Json,
                 _ => Encoding::Protobuf,
             };
-            if dwell_export::otlp(profile, &program(profile, &args.redaction.secrets()), encoding, out)? == 0 {
+            if dwell_export::otlp(
+                profile,
+                &program(profile, &args.redaction.secrets()),
+                encoding,
+                out,
+            )? == 0
+            {
                 return Ok(Written::Nothing);
             }
         }
@@ -249,12 +255,15 @@ fn write(
             }
         }
         Format::Speedscope => {
-            if dwell_export::speedscope(profile, &program(profile, &args.redaction.secrets()), out)? == 0 {
+            if dwell_export::speedscope(profile, &program(profile, &args.redaction.secrets()), out)?
+                == 0
+            {
                 return Ok(Written::Nothing);
             }
         }
         Format::Pprof => {
-            if dwell_export::pprof(profile, &program(profile, &args.redaction.secrets()), out)? == 0 {
+            if dwell_export::pprof(profile, &program(profile, &args.redaction.secrets()), out)? == 0
+            {
                 return Ok(Written::Nothing);
             }
         }

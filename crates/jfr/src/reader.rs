@@ -4,6 +4,7 @@
 
 mod absorb;
 mod chunk;
+pub mod chunk_parts;
 mod constant_pools;
 mod cursor;
 mod details;
@@ -15,7 +16,6 @@ mod merge;
 mod metadata;
 mod model;
 mod parallel;
-pub mod parts;
 mod resolve;
 mod samples;
 mod shared;

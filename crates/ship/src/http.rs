@@ -121,7 +121,7 @@ fn answer(response: Response<ureq::Body>) -> Answer {
     let location = header("Location").map(str::to_owned);
     let mut text = Vec::new();
     if code >= 300 {
-        // What can be read of it is enough.
+        // An error leaves the part that was read.
         let _ = (response.into_body().into_reader().take(ANSWER_MAX)).read_to_end(&mut text);
     }
     let text = match location {

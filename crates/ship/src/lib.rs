@@ -6,15 +6,15 @@
 
 #![forbid(unsafe_code)]
 
-mod credentials;
 mod http;
 mod receiver;
+mod request_headers;
 mod sender;
 mod spool;
 
-pub use credentials::{Header, Headers};
 pub use http::Http;
 pub use receiver::{Kind, Receiver};
+pub use request_headers::{Header, Headers};
 pub use sender::{Answer, Sender, Step, Transport};
 pub use spool::{Added, Body, Entry, Method, Position, Spool};
 

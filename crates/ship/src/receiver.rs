@@ -4,7 +4,7 @@
 use crate::Error;
 use ureq::http::Uri;
 
-/// What a receiver is.
+/// Kinds of receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Takes OTLP profiles by POST.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_says_what_the_receiver_is() {
+    fn scheme_names_the_kind_of_receiver() {
         let otlp = of("otlp+http://localhost:4318");
         assert_eq!(otlp.kind(), Kind::Otlp);
         assert_eq!(otlp.shown(), "http://localhost:4318/v1development/profiles");
@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn pyroscope_has_name_and_times_in_the_query() {
-        let query = Receiver::pyroscope_query("shop{a=\"b c\"}", "pprof", 1_999_999_999, 2_000_000_001);
+        let query =
+            Receiver::pyroscope_query("shop{a=\"b c\"}", "pprof", 1_999_999_999, 2_000_000_001);
         assert_eq!(
             query,
             "name=shop%7Ba%3D%22b%20c%22%7D&from=1&until=3&format=pprof&spyName=dwell"

@@ -128,11 +128,12 @@ impl Sender {
     }
 }
 
-/// The wait after so many failures in a row: between half of the full wait and all of it.
+/// The wait after so many failures in a row: from half of the full wait to the full one.
 fn backoff(failures: u32, random: f64) -> Duration {
     let doubled = 1_u32.checked_shl(failures.saturating_sub(1));
     let full = WAIT_FIRST.saturating_mul(doubled.unwrap_or(u32::MAX));
-    full.min(WAIT_MAX).mul_f64(0.5 + 0.5 * random.clamp(0.0, 1.0))
+    full.min(WAIT_MAX)
+        .mul_f64(0.5 + 0.5 * random.clamp(0.0, 1.0))
 }
 
 /// An answer in words.

@@ -105,7 +105,7 @@ impl Entry {
     }
 }
 
-/// What became of bodies when one was added.
+/// The outcome of adding a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// Bodies that were dropped for lack of room, the new one included.
@@ -135,7 +135,11 @@ impl std::fmt::Debug for Spool {
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -157,7 +161,11 @@ impl Spool {
         let shown = dir.display().to_string();
         let fail = |error| Error::File(format!("the spool {shown}"), error);
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(dir).map_err(fail)?;
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(fail)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(dir.join(LOCK)).map_err(fail)?;
@@ -245,7 +253,10 @@ impl Spool {
     }
 
     fn store(&mut self, bytes: &[u8], position: Position) -> io::Result<()> {
-        let number = self.entries.last_key_value().map_or(1, |(last, _)| last + 1);
+        let number = self
+            .entries
+            .last_key_value()
+            .map_or(1, |(last, _)| last + 1);
         let entry = Entry {
             number,
             position,

@@ -77,7 +77,10 @@ fn request_has_target_headers_and_body() {
     let receiver = Receiver::parse(&format!("{url}/f/")).unwrap();
     let headers = Headers::read(Some("Bearer abc"), None).unwrap();
     let mut http = Http::new(&receiver, headers.all, LONG).unwrap();
-    assert!(!format!("{http:?}").contains("abc"), "not printed by accident");
+    assert!(
+        !format!("{http:?}").contains("abc"),
+        "not printed by accident"
+    );
     let body = Body {
         method: Method::Put,
         target: receiver.target_of("a.jfr"),
@@ -130,11 +133,14 @@ fn no_answer_is_a_failure() {
     failed(answered(""));
     failed(answered("HTTP/1.1 2"));
     failed(answered("SSH-2.0-x\r\n"));
-    // Nobody listens there any more.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port without a listener.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let why = failed(http(&format!("http://{free}"), LONG).send(&body("/x", 10)));
     assert!(why.contains("cannot be reached"), "{why}");
-    // Nobody takes the connection.
+    // A listener that does not accept the connection.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let why = failed(http(&url, SHORT).send(&body("/x", 10)));

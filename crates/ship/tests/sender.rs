@@ -1,4 +1,4 @@
-//! The sender: what it does after each answer, with clocks that the test sets.
+//! The sender's step after each answer, with clocks that the test sets.
 
 mod common;
 
@@ -39,7 +39,9 @@ fn prepared(bodies: usize, answers: &[Answer]) -> (Scratch, Spool, Script) {
     let mut spool = Spool::open(scratch.path(), 1 << 20).unwrap();
     for number in 1..=bodies {
         let target = format!("/{number}");
-        spool.add(&body(&target, 3), position(1, number as u64)).unwrap();
+        spool
+            .add(&body(&target, 3), position(1, number as u64))
+            .unwrap();
     }
     let script = Script {
         answers: answers.iter().cloned().collect(),
@@ -126,7 +128,11 @@ fn failures_are_tried_again_with_growing_waits() {
     let step = sender.step(now, 0.0, &mut spool, &mut script).unwrap();
     let why = "the receiver answered 500".to_owned();
     let next = now + Duration::from_millis(500);
-    assert_eq!(step, Step::Later(next, Some(why)), "half of a second without luck");
+    assert_eq!(
+        step,
+        Step::Later(next, Some(why)),
+        "half of a second without luck"
+    );
 }
 
 #[test]

@@ -10,27 +10,26 @@ use std::time::Duration;
 /// `dwell ship`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-URL is otlp+http://HOST:4318 (OTLP profiles), pyroscope+http://HOST:4040, or http://HOST/FOLDER/ for
-files by PUT; https as well. Put credentials into $DWELL_SHIP_AUTHORIZATION or --header-file, and a
-URL with a signature into $DWELL_SHIP_TO. See docs/ship.md.
+The URL's scheme names the receiver: otlp+http (OTLP profiles), pyroscope+http, or http (files by
+PUT), and the same with https. Credentials come from $DWELL_SHIP_AUTHORIZATION or --header-file.
+A URL with a signature belongs into $DWELL_SHIP_TO. See docs/ship.md.
 
 Examples:
   dwell ship --to otlp+http://localhost:4318 app.jfr
-  dwell ship --to pyroscope+https://profiles.example.com --header-file headers.txt 4711
+  dwell ship --to pyroscope+http://localhost:4040 --header-file headers.txt 4711
   dwell ship --to https://files.example.com/dwell/ /var/log/recordings
-  dwell ship --to otlp+http://localhost:4318
-                                        sends what an earlier run has left in the spool")]
+  dwell ship --to http://localhost/     sends the bodies that an earlier run has left")]
 pub struct Ship {
     /// The receiver.
     #[command(flatten)]
     pub to: To,
-    /// What is sent [default: pprof for Pyroscope, jfr for files]
+    /// Form of the bodies [default: pprof for Pyroscope, jfr for files]
     #[arg(long, value_enum)]
     pub format: Option<BodyForm>,
     /// Time that a body covers, from 1s to 1h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::part)]
     pub every: Duration,
-    /// Send what there is now, and do not follow recordings that go on
+    /// Send the recordings as they are now, and do not follow those that go on
     #[arg(long)]
     pub once: bool,
     /// Directory for bodies that wait to be sent, of this receiver only
@@ -59,7 +58,7 @@ pub struct To {
     pub header_file: Option<PathBuf>,
 }
 
-/// The form of what is sent.
+/// The form of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BodyForm {
     /// OTLP profiles

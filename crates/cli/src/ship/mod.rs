@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use bodies::{Content, Maker};
 use dwell_jfr::redact::Secrets;
 use dwell_ship::{Headers, Http, Kind, Position, Receiver, Sender, Spool, Step};
+use slices::ALL;
 use sources::{Request, Source};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};
@@ -24,7 +25,7 @@ const TO_VARIABLE: &str = "DWELL_SHIP_TO";
 const AUTHORIZATION_VARIABLE: &str = "DWELL_SHIP_AUTHORIZATION";
 /// A request takes at most this time, or longer if its body is large.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time between two looks at the recordings; the agent writes once a second.
+/// Time between two checks of the recordings; the agent writes once a second.
 const PAUSE: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_secs(1);
 /// After Ctrl-C, and after a short recording, bodies are tried for this time.
@@ -57,8 +58,9 @@ pub fn run(args: &Ship) -> Result<ExitCode> {
     })?;
     sys::count_interrupts().context("installing the handler for Ctrl-C")?;
     let mut inputs = Inputs::of(args)?;
-    if !door.maker.receiver.is_folder() && door.maker.receiver.kind() == Kind::Put {
-        inputs.check_single(args)?;
+    if inputs.directory.is_some() && is_one_file(&door.maker.receiver) {
+        let text = "--to: the URL names one file for a whole directory; end it with /";
+        return Err(Usage(text.to_owned()).into());
     }
     door.work(&mut inputs, args.once, None)
 }
@@ -90,6 +92,10 @@ impl Afterwards {
     /// One line, if something could not be sent.
     pub fn send(self, files: &[PathBuf], secrets: &Secrets) -> Result<()> {
         let shown = self.receiver.shown();
+        if files.len() > 1 && is_one_file(&self.receiver) {
+            let count = files.len();
+            bail!("{shown}: one file for {count} recordings; send them with dwell ship");
+        }
         let form = form(&self.receiver, None)?;
         let mut door = Door::open(Settings {
             receiver: self.receiver,
@@ -121,6 +127,11 @@ fn checked_url(url: &str) -> Result<String> {
 
 fn receiver(url: &str) -> Result<Receiver> {
     Receiver::parse(url).map_err(|error| Usage(format!("--to: {error}")).into())
+}
+
+/// Whether all that is sent goes to one file, which then has the whole recording.
+fn is_one_file(receiver: &Receiver) -> bool {
+    receiver.kind() == Kind::Put && !receiver.is_folder()
 }
 
 fn headers(to: &To) -> Result<Headers> {
@@ -202,16 +213,6 @@ impl Inputs {
         })
     }
 
-    /// Refuses several bodies for one object.
-    fn check_single(&self, args: &Ship) -> Result<()> {
-        if self.directory.is_none() && args.every >= Duration::from_hours(1) && args.once {
-            return Ok(());
-        }
-        let text = "--to: the URL names one file, and each part would replace it; end it with /, \
-                    or send one part with --once --every 1h";
-        Err(Usage(text.to_owned()).into())
-    }
-
     /// Adds new recordings of the directory.
     fn search(&mut self) -> Result<()> {
         let Some(directory) = &self.directory else {
@@ -272,6 +273,7 @@ impl Door {
             None => default_spool(&receiver)?,
         };
         let http = Http::new(&receiver, headers.all, TIMEOUT)?;
+        let every = if is_one_file(&receiver) { ALL } else { every };
         Ok(Door {
             spool: Spool::open(&dir, spool_max)?,
             http,
@@ -371,7 +373,7 @@ impl Door {
 
     /// The same of one recording, a part at a time, so that sending keeps up.
     fn take_from(&mut self, source: &mut Source, is_last: bool) -> Result<bool> {
-        // What stays in the recording needs no room here.
+        // Data of a recording that drops nothing can wait there.
         if self.spool.is_half_full() && !source.is_bounded() {
             return Ok(false);
         }
@@ -420,7 +422,9 @@ impl Door {
                     note!("dwell: dropped a part of {shown}: {bytes} bytes exceed --spool-max");
                 } else if added.dropped > 0 {
                     let dropped = added.dropped;
-                    note!("dwell: the spool is full: dropped the {dropped} oldest; see --spool-max");
+                    note!(
+                        "dwell: the spool is full: dropped the {dropped} oldest; see --spool-max"
+                    );
                 }
             });
             if stored.is_err() {
@@ -443,7 +447,9 @@ impl Door {
         let was_interrupted = sys::interrupted();
         while was_interrupted || !sys::interrupted() {
             let now = self.began.elapsed();
-            let step = self.sender.step(now, random(), &mut self.spool, &mut self.http);
+            let step = self
+                .sender
+                .step(now, random(), &mut self.spool, &mut self.http);
             match step.with_context(|| recording::shown(self.spool.dir()))? {
                 Step::Sent => {}
                 Step::Empty | Step::Waiting(_) | Step::Later(_, None) => break,

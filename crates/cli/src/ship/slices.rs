@@ -2,7 +2,7 @@
 //! its older part is dropped. Each event is in one slice. Reads files, and writes none.
 
 use dwell_jfr::reader::ChunkInfo;
-use dwell_jfr::reader::parts::{Flush, flushes, part, whole_header};
+use dwell_jfr::reader::chunk_parts::{Flush, flushes, part, whole_header};
 use dwell_jfr::writer::HEADER_BYTES;
 use dwell_ship::Position;
 use std::fs::File;
@@ -16,6 +16,9 @@ const SLICE_MAX: u64 = 32 << 20;
 const CHUNK_MAX: u64 = 2 << 30;
 /// The most chunks of a file.
 const CHUNKS_MAX: usize = 1_000_000;
+
+/// The length of a slice that has the whole recording.
+pub const ALL: Duration = Duration::MAX;
 
 /// A part of a recording, as a recording.
 #[derive(Debug)]
@@ -38,6 +41,14 @@ pub struct Until {
     pub is_last: bool,
     /// Whether the recording has ended, so that bytes of an unfinished chunk are all there is.
     pub has_ended: bool,
+}
+
+/// Where a slice is cut.
+struct Limits {
+    from_ns: u64,
+    due_ns: u64,
+    bytes_max: u64,
+    is_last: bool,
 }
 
 /// A chunk in one of the files.
@@ -121,11 +132,22 @@ impl Slices {
         let due_ns = from_ns.saturating_add(every_ns);
         let end_ns = rest.last().map_or(0, Chunk::end_ns);
         let bytes: u64 = rest.iter().map(|it| it.info.size).sum();
-        if !until.is_last && end_ns < due_ns && bytes - offset < SLICE_MAX {
+        let bytes_max = if until.every == ALL {
+            u64::MAX
+        } else {
+            SLICE_MAX
+        };
+        if !until.is_last && end_ns < due_ns && bytes - offset < bytes_max {
             self.loaded = None;
             return Ok(None);
         }
-        self.cut(files, rest, offset, (from_ns, due_ns), until.is_last)
+        let limits = Limits {
+            from_ns,
+            due_ns,
+            bytes_max,
+            is_last: until.is_last,
+        };
+        self.cut(files, rest, offset, &limits)
     }
 
     /// The chunk with the next event, and the place in it.
@@ -174,21 +196,20 @@ impl Slices {
         files: &[File],
         rest: &[Chunk],
         offset: u64,
-        (from_ns, due_ns): (u64, u64),
-        is_last: bool,
+        limits: &Limits,
     ) -> io::Result<Option<Slice>> {
         let source = self.source;
         let (mut jfr, mut end) = (Vec::new(), None);
         let mut taken = 0;
         for (place, chunk) in rest.iter().enumerate() {
             let (from, begin_ns) = match place {
-                0 => (offset, from_ns),
+                0 => (offset, limits.from_ns),
                 _ => (0, chunk.info.start_ns),
             };
             let loaded = self.load(files, chunk)?;
             let is_due = |it: &&Flush| {
                 let bytes = taken + it.offset.saturating_sub(from);
-                it.offset > from && (it.time_ns >= due_ns || bytes >= SLICE_MAX)
+                it.offset > from && (it.time_ns >= limits.due_ns || bytes >= limits.bytes_max)
             };
             let due = loaded.flushes.iter().find(is_due).copied();
             let Some(to) = due.or(loaded.flushes.last().copied()) else {
@@ -210,14 +231,14 @@ impl Slices {
             if due.is_some() {
                 break;
             }
-            if place + 1 == rest.len() && !is_last {
+            if place + 1 == rest.len() && !limits.is_last {
                 return Ok(None);
             }
         }
         Ok(end.map(|(position, to_ns)| Slice {
             jfr,
-            from_ns,
-            to_ns: to_ns.max(from_ns),
+            from_ns: limits.from_ns,
+            to_ns: to_ns.max(limits.from_ns),
             position,
         }))
     }
@@ -284,7 +305,7 @@ fn chunks(files: &[File], has_ended: bool) -> io::Result<Vec<Chunk>> {
             open.read_exact_at(&mut header, at)?;
             let whole = whole_header(&header, there);
             let is_whole = whole.is_some();
-            // Of a recording that has ended, what is there of the last chunk is all of it.
+            // Of a recording that has ended, the last chunk ends with the file.
             let rest = || ChunkInfo::of_rest(&header, there).filter(|_| has_ended);
             let Some(info) = whole.or_else(rest) else {
                 break;
@@ -324,7 +345,7 @@ pub fn is_of_dwell(file: &File) -> io::Result<Option<bool>> {
     let mut slices = Slices::new(0, None);
     let loaded = slices.load(std::slice::from_ref(file), first)?;
     Ok(Some(
-        dwell_jfr::reader::parts::is_of_dwell(&loaded.bytes).map_err(invalid)?,
+        dwell_jfr::reader::chunk_parts::is_of_dwell(&loaded.bytes).map_err(invalid)?,
     ))
 }
 

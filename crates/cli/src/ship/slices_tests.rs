@@ -212,7 +212,10 @@ fn new_process_continues_at_the_position() {
     let mut agent = Agent::new("restart");
     (0..100).for_each(|_| agent.second());
     let mut first = Slices::new(1, None);
-    assert_eq!(taken(&mut first, &agent, MINUTE), (vec![60], expected(0..60)));
+    assert_eq!(
+        taken(&mut first, &agent, MINUTE),
+        (vec![60], expected(0..60))
+    );
     let position = first.position().copied();
     assert!(position.is_some());
     (0..40).for_each(|_| agent.second());
@@ -260,7 +263,7 @@ fn dropped_data_is_noticed() {
 }
 
 #[test]
-fn cut_file_gives_what_is_there_once_it_has_ended() {
+fn cut_file_gives_its_whole_events_once_it_has_ended() {
     let mut agent = Agent::new("cut");
     (0..10).for_each(|_| agent.second());
     let file = File::options().write(true).open(agent.newer()).unwrap();

@@ -88,7 +88,7 @@ pub struct Source {
     is_done: bool,
 }
 
-/// What is asked of a source.
+/// A request for the next part.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub every: Duration,
@@ -223,7 +223,7 @@ impl Source {
         }
     }
 
-    /// Opens the files that have the names now. False: there are none any more, and those that were
+    /// Opens the files that have the names now. False: the names are gone, and the files that were
     /// open are complete.
     fn open(&mut self) -> Result<bool> {
         let path = self.opener.path().to_owned();
@@ -261,7 +261,10 @@ impl Source {
 
     /// Whether no recorder writes the newer file any more. A recorder has it locked.
     fn has_ended(&self) -> bool {
-        let Some((file, data)) = self.files.last().and_then(|it| Some((it, it.metadata().ok()?)))
+        let Some((file, data)) = self
+            .files
+            .last()
+            .and_then(|it| Some((it, it.metadata().ok()?)))
         else {
             return false;
         };
@@ -281,7 +284,7 @@ impl Source {
         }
     }
 
-    /// Finds out who wrote the recording, once that can be known.
+    /// Finds the recorder of the recording, once that can be known.
     fn recognise(&mut self, spool: &Spool, is_all: bool) -> Result<()> {
         let mut ours = None;
         for file in self.files.iter().rev() {
@@ -308,7 +311,10 @@ impl Source {
         let position = Position {
             source: self.id,
             // It is the same as long as it is not written again.
-            chunk: (data.mtime_nsec().unsigned_abs() ^ data.ino(), data.len().max(1)),
+            chunk: (
+                data.mtime_nsec().unsigned_abs() ^ data.ino(),
+                data.len().max(1),
+            ),
             offset: data.mtime().unsigned_abs(),
         };
         if spool.position(self.id) == Some(position) {

@@ -79,7 +79,10 @@ fn said(recording: &Recording) -> Vec<String> {
         let method = &recording.methods[stack.frames[0].method as usize].name;
         let thread = &recording.threads[it.thread as usize].os_name;
         let span = recording.context(it).map(|context| context.span_id);
-        format!("{} {thread} {method} {:?} {span:?}", it.time_ns, it.weight_ns)
+        format!(
+            "{} {thread} {method} {:?} {span:?}",
+            it.time_ns, it.weight_ns
+        )
     });
     said.collect()
 }
@@ -105,7 +108,11 @@ fn parts_have_each_sample_once_with_its_details() {
             assert_eq!(info.start_ns, before.time_ns);
             assert_eq!(info.start_ns + info.duration_ns, flush.time_ns);
             let endpoints = recording.counts["dwell.Endpoint"];
-            assert_eq!(endpoints, (flush.time_ns - EPOCH) / SECOND, "all up to the end");
+            assert_eq!(
+                endpoints,
+                (flush.time_ns - EPOCH) / SECOND,
+                "all up to the end"
+            );
             together.extend(said(&recording));
             joined.extend(part);
             before = *flush;

@@ -251,5 +251,5 @@ impl Copied {
 }
 
 #[cfg(test)]
-#[path = "parts_tests.rs"]
+#[path = "chunk_parts_tests.rs"]
 mod tests;

@@ -37,7 +37,10 @@ fn headers_are_read_and_not_printed() {
     );
     assert_eq!(headers.warning, None);
     let printed = format!("{headers:?}");
-    assert!(!printed.contains("secret1") && !printed.contains("eA"), "{printed}");
+    assert!(
+        !printed.contains("secret1") && !printed.contains("eA"),
+        "{printed}"
+    );
     assert!(Headers::read(None, None).unwrap().all.is_empty());
 }
 
@@ -54,13 +57,19 @@ fn file_that_others_can_read_has_a_warning() {
 #[test]
 fn bad_headers_are_named_without_their_values() {
     let scratch = Scratch::new();
-    for text in ["a: b\nsecret9\n", "a: b\nb c: secret9", "a: b\nb: secret9\u{7}"] {
+    for text in [
+        "a: b\nsecret9\n",
+        "a: b\nb c: secret9",
+        "a: b\nb: secret9\u{7}",
+    ] {
         let path = file(&scratch, text, 0o600);
         let error = Headers::read(None, Some(&path)).unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
         assert!(!error.contains("secret9"), "{error}");
     }
-    let error = Headers::read(Some("secret9\n\u{1}x"), None).unwrap_err().to_string();
+    let error = Headers::read(Some("secret9\n\u{1}x"), None)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("DWELL_SHIP_AUTHORIZATION"), "{error}");
     assert!(!error.contains("secret9"), "{error}");
     let none = scratch.path().join("none");
