@@ -283,7 +283,17 @@ impl Spool {
         self.bytes() >= self.bytes_max / 2
     }
 
-    fn bytes(&self) -> u64 {
+    /// Whether bodies fit without dropping others. Those larger than the spool never do, and need
+    /// not wait.
+    #[must_use]
+    pub fn has_room(&self, bodies: &[Body]) -> bool {
+        let len = bodies.iter().map(packed_len).sum();
+        len > self.bytes_max || self.bytes().saturating_add(len) <= self.bytes_max
+    }
+
+    /// Bytes of the bodies that wait.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.entries.values().map(|it| it.len).sum()
     }
 
@@ -293,13 +303,16 @@ impl Spool {
         self.entries.values().find(|it| it.len > 0).cloned()
     }
 
-    /// Reads a body; `None` if its file is damaged.
+    /// Reads a body; `None` if its file is damaged or gone.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn read(&self, entry: &Entry) -> io::Result<Option<Body>> {
-        let bytes = std::fs::read(self.dir.join(entry.name()))?;
-        Ok(unpacked(&bytes))
+        match std::fs::read(self.dir.join(entry.name())) {
+            Ok(bytes) => Ok(unpacked(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Forgets a body that was sent or dropped. Its position stays.
@@ -345,16 +358,24 @@ impl Spool {
     }
 }
 
-/// The content of a body's file.
-fn packed(body: &Body) -> Vec<u8> {
+/// The first lines of a body's file.
+fn head(body: &Body) -> String {
     let word = body.method.word();
     let encoding = if body.is_gzip { "gzip" } else { "-" };
     let (target, content_type) = (&body.target, &body.content_type);
     let len = body.bytes.len();
-    let head = format!("{MAGIC}\n{word}\n{target}\n{content_type}\n{encoding}\n{len}\n");
-    let mut bytes = head.into_bytes();
+    format!("{MAGIC}\n{word}\n{target}\n{content_type}\n{encoding}\n{len}\n")
+}
+
+/// The content of a body's file.
+fn packed(body: &Body) -> Vec<u8> {
+    let mut bytes = head(body).into_bytes();
     bytes.extend_from_slice(&body.bytes);
     bytes
+}
+
+fn packed_len(body: &Body) -> u64 {
+    (head(body).len() + body.bytes.len()) as u64
 }
 
 /// The body of a file; `None` if the file is damaged.

@@ -86,7 +86,14 @@ fn full_spool_drops_the_oldest_and_says_so() {
         (added.dropped, added.is_too_large)
     };
     assert_eq!(dropped(&mut spool, "/1", 300), (0, false));
+    assert!(!spool.is_half_full() && spool.has_room(&[body("/2", 300)]));
     assert_eq!(dropped(&mut spool, "/2", 300), (0, false));
+    assert!(spool.is_half_full() && !spool.has_room(&[body("/3", 300)]));
+    assert!(!spool.has_room(&[body("/3", 50), body("/4", 50), body("/5", 50)]));
+    assert!(
+        spool.has_room(&[body("/3", 3000)]),
+        "it would wait for ever"
+    );
     assert_eq!(dropped(&mut spool, "/3", 300), (1, false));
     assert_eq!(dropped(&mut spool, "/4", 900), (2, false));
     assert_eq!(dropped(&mut spool, "/5", 1000), (1, true), "with its head");

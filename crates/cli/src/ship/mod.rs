@@ -6,6 +6,7 @@ mod slices;
 mod sources;
 
 use crate::args::{BodyForm, Ship, To};
+use crate::record::outputs::Mark;
 use crate::{Usage, recording, sys};
 use anyhow::{Context, Result, bail};
 use bodies::{Content, Maker};
@@ -13,7 +14,7 @@ use dwell_jfr::redact::Secrets;
 use dwell_ship::{Headers, Http, Kind, Position, Receiver, Sender, Spool, Step};
 use slices::ALL;
 use sources::{Request, Source};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -171,7 +172,8 @@ struct Inputs {
     sources: Vec<Source>,
     /// A directory, which is searched for new recordings.
     directory: Option<PathBuf>,
-    known: BTreeSet<PathBuf>,
+    /// Those that were found in it. If they are done: their state then.
+    known: BTreeMap<PathBuf, Option<Mark>>,
 }
 
 impl Inputs {
@@ -179,7 +181,7 @@ impl Inputs {
         Inputs {
             sources: files.iter().map(|it| Source::of_file(it)).collect(),
             directory: None,
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
         }
     }
 
@@ -219,11 +221,30 @@ impl Inputs {
             return Ok(());
         };
         for path in sources::in_directory(directory)? {
-            if self.known.insert(path.clone()) {
-                self.sources.push(Source::of_file(&path));
+            let is_new = match self.known.get(&path) {
+                None => true,
+                Some(None) => false,
+                Some(before) => Mark::of(&path) != *before,
+            };
+            if is_new {
+                self.sources.push(Source::found(&path));
+                self.known.insert(path, None);
             }
         }
         Ok(())
+    }
+
+    /// Removes recordings of which nothing more comes. A file of a directory comes back when it is
+    /// written again.
+    fn retire(&mut self) {
+        let Inputs { sources, known, .. } = self;
+        for source in sources.iter().filter(|it| it.is_done()) {
+            match Mark::of(source.path()) {
+                Some(mark) => known.insert(source.path().to_owned(), Some(mark)),
+                None => known.remove(source.path()),
+            };
+        }
+        sources.retain(|source| !source.is_done());
     }
 
     /// Whether nothing more can come.
@@ -255,6 +276,8 @@ struct Door {
     lost: u64,
     /// Whether the spool could not be written the last time.
     is_unwritable: bool,
+    /// Bytes in the spool when a body did not fit: it waits until there are fewer.
+    crowded: Option<u64>,
 }
 
 impl Door {
@@ -287,6 +310,7 @@ impl Door {
             began: Instant::now(),
             lost: 0,
             is_unwritable: false,
+            crowded: None,
         })
     }
 
@@ -308,7 +332,7 @@ impl Door {
             let is_interrupted = sys::interrupted();
             let is_last = is_once || is_interrupted;
             if Instant::now() >= look || is_interrupted {
-                let has_more = self.take(inputs, is_last)?;
+                let has_more = self.take(inputs, is_last, is_once)?;
                 look = Instant::now() + if has_more { Duration::ZERO } else { LOOK };
             }
             self.send()?;
@@ -350,12 +374,12 @@ impl Door {
     }
 
     /// Puts the next parts of all recordings into the spool. True if there is more at once.
-    fn take(&mut self, inputs: &mut Inputs, is_last: bool) -> Result<bool> {
+    fn take(&mut self, inputs: &mut Inputs, is_last: bool, is_once: bool) -> Result<bool> {
         inputs.search()?;
         let is_directory = inputs.directory.is_some();
         let mut has_more = false;
         for source in &mut inputs.sources {
-            match self.take_from(source, is_last) {
+            match self.take_from(source, is_last, is_once) {
                 Ok(more) => has_more |= more,
                 // One bad file of a directory does not keep the others back.
                 Err(error) if is_directory => {
@@ -367,19 +391,25 @@ impl Door {
                 Err(error) => return Err(error),
             }
         }
-        inputs.sources.retain(|source| !source.is_done());
+        inputs.retire();
         Ok(has_more)
     }
 
     /// The same of one recording, a part at a time, so that sending keeps up.
-    fn take_from(&mut self, source: &mut Source, is_last: bool) -> Result<bool> {
+    fn take_from(&mut self, source: &mut Source, is_last: bool, is_once: bool) -> Result<bool> {
         // Data of a recording that drops nothing can wait there.
-        if self.spool.is_half_full() && !source.is_bounded() {
+        let can_wait = !source.is_bounded();
+        let is_crowded = self
+            .crowded
+            .is_some_and(|bytes| self.spool.bytes() >= bytes);
+        if can_wait && (self.spool.is_half_full() || is_crowded) {
             return Ok(false);
         }
+        self.crowded = None;
         let request = Request {
             every: self.every,
             is_last,
+            is_once,
             secrets: &self.maker.secrets,
         };
         let Some(part) = source.next(&request, &self.spool)? else {
@@ -393,11 +423,17 @@ impl Door {
             jfr: part.jfr.as_deref(),
         };
         let bodies = self.maker.bodies(&content, &part.profile)?;
+        if can_wait && !self.spool.has_room(&bodies) {
+            self.crowded = Some(self.spool.bytes());
+            source.take_back();
+            return Ok(false);
+        }
         let shown = source.shown();
         if self.store(&bodies, part.position, &shown) {
             source.passed(&part);
             return Ok(!source.is_done());
         }
+        source.take_back();
         Ok(false)
     }
 

@@ -2,7 +2,7 @@
 //! its older part is dropped. Each event is in one slice. Reads files, and writes none.
 
 use dwell_jfr::reader::ChunkInfo;
-use dwell_jfr::reader::chunk_parts::{Flush, flushes, part, whole_header};
+use dwell_jfr::reader::chunk_parts::{self, Flush, find_header, flushes, part, whole_header};
 use dwell_jfr::writer::HEADER_BYTES;
 use dwell_ship::Position;
 use std::fs::File;
@@ -75,7 +75,9 @@ struct Loaded {
     id: (u64, u64),
     size: u64,
     bytes: Vec<u8>,
+    /// Only the end, if the chunk is not whole or damaged. Then it is not cut.
     flushes: Vec<Flush>,
+    is_readable: bool,
 }
 
 /// The state of one recording.
@@ -215,7 +217,7 @@ impl Slices {
             let Some(to) = due.or(loaded.flushes.last().copied()) else {
                 continue;
             };
-            match chunk.is_whole {
+            match loaded.is_readable {
                 true => jfr.extend(part(&loaded.bytes, from, &to, begin_ns).map_err(invalid)?),
                 false if from == 0 => jfr.extend_from_slice(&loaded.bytes),
                 // Its beginning is sent, and the rest has no end.
@@ -256,27 +258,35 @@ impl Slices {
                 let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
                 let file = files.get(chunk.file).ok_or(io::ErrorKind::NotFound)?;
                 file.read_exact_at(&mut bytes, chunk.at)?;
-                // The agent rewrites the header: this is the one of the bytes that were there.
-                let flushes = match chunk.is_whole {
-                    true => {
-                        set_size(&mut bytes, size, chunk.info.duration_ns);
-                        flushes(&bytes).map_err(invalid)?
-                    }
-                    false => vec![Flush {
-                        offset: size,
-                        time_ns: chunk.end_ns(),
-                    }],
+                if chunk.is_whole {
+                    // The agent rewrites the header: this is the one of the bytes that were there.
+                    set_size(&mut bytes, size, chunk.info.duration_ns);
+                }
+                let found = flushes(&bytes).ok();
+                let end = || Flush {
+                    offset: size,
+                    time_ns: chunk.end_ns(),
                 };
                 Loaded {
                     id,
                     size,
                     bytes,
-                    flushes,
+                    is_readable: found.is_some(),
+                    flushes: found.unwrap_or_else(|| vec![end()]),
                 }
             }
         };
         Ok(self.loaded.insert(loaded))
     }
+}
+
+/// The next header behind bytes that belong to no chunk.
+fn next_header(file: &File, at: u64, there: u64) -> io::Result<Option<u64>> {
+    let len = usize::try_from(there.min(CHUNK_MAX)).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, at)?;
+    let found = find_header(bytes.get(1..).unwrap_or_default());
+    Ok(found.map(|place| at + 1 + place as u64))
 }
 
 /// Writes size and duration into the header of a chunk.
@@ -308,7 +318,15 @@ fn chunks(files: &[File], has_ended: bool) -> io::Result<Vec<Chunk>> {
             // Of a recording that has ended, the last chunk ends with the file.
             let rest = || ChunkInfo::of_rest(&header, there).filter(|_| has_ended);
             let Some(info) = whole.or_else(rest) else {
-                break;
+                match has_ended
+                    .then(|| next_header(open, at, there))
+                    .transpose()?
+                    .flatten()
+                {
+                    Some(next) => at = next,
+                    None => break,
+                }
+                continue;
             };
             let size = info.size;
             chunks.push(Chunk {
@@ -344,8 +362,9 @@ pub fn is_of_dwell(file: &File) -> io::Result<Option<bool>> {
     };
     let mut slices = Slices::new(0, None);
     let loaded = slices.load(std::slice::from_ref(file), first)?;
+    // A damaged one is read as a whole.
     Ok(Some(
-        dwell_jfr::reader::chunk_parts::is_of_dwell(&loaded.bytes).map_err(invalid)?,
+        chunk_parts::is_of_dwell(&loaded.bytes).unwrap_or(false),
     ))
 }
 

@@ -263,6 +263,43 @@ fn dropped_data_is_noticed() {
 }
 
 #[test]
+fn damaged_chunk_is_taken_as_it_is_and_the_next_ones_found() {
+    let mut agent = Agent::new("damaged");
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        (0..10).for_each(|_| agent.second());
+        agent.next_chunk();
+        ends.push(agent.at);
+    }
+    let file = File::options().write(true).open(agent.newer()).unwrap();
+    // An event of impossible size behind most of the second chunk, and no header of the third.
+    file.write_all_at(&[0], ends[1] - 900).unwrap();
+    let until = Until {
+        has_ended: true,
+        ..LAST
+    };
+    let mut samples = 0;
+    let mut slices = Slices::new(1, None);
+    while let Some(slice) = slices.next(&agent.files(), until).unwrap() {
+        let recording = recording::parsed_with(&slice.jfr, EVENTS).unwrap();
+        samples += Profile::from_recording(recording).samples().len();
+        slices.passed(&slice);
+    }
+    assert!(samples >= 40, "those of the others: {samples}");
+    // With bytes of nobody before it, the last chunk is found.
+    let whole = std::fs::read(agent.newer()).unwrap();
+    let (rest, start) = (&whole[ends[1] as usize..], ends[0] as usize);
+    let bytes = [&whole[..start], b"garbage".as_slice(), rest].concat();
+    std::fs::write(agent.newer(), bytes).unwrap();
+    assert_eq!(sums_of(&agent, until)[2], 40);
+}
+
+/// The sums of all slices.
+fn sums_of(agent: &Agent, until: Until) -> [u64; 3] {
+    taken(&mut Slices::new(1, None), agent, until).1
+}
+
+#[test]
 fn cut_file_gives_its_whole_events_once_it_has_ended() {
     let mut agent = Agent::new("cut");
     (0..10).for_each(|_| agent.second());

@@ -84,6 +84,8 @@ pub struct Source {
     /// Open files, the older one first.
     files: Vec<File>,
     is_bounded: bool,
+    /// Found in a directory, where other recorders may still write it.
+    is_found: bool,
     reading: Reading,
     is_done: bool,
 }
@@ -94,6 +96,8 @@ pub struct Request<'a> {
     pub every: Duration,
     /// Take what is there, whether the recording goes on or not.
     pub is_last: bool,
+    /// The same also of unfinished recordings of other tools.
+    pub is_once: bool,
     pub secrets: &'a Secrets,
 }
 
@@ -104,6 +108,7 @@ impl Source {
             opener,
             files: Vec::new(),
             is_bounded: false,
+            is_found: false,
             reading: Reading::Unknown,
             is_done: false,
         }
@@ -114,6 +119,14 @@ impl Source {
         let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let key = place.to_string_lossy().into_owned();
         Source::new(Opener::Here(path.to_owned()), &key)
+    }
+
+    /// The same for one that was found in a directory.
+    pub fn found(path: &Path) -> Source {
+        Source {
+            is_found: true,
+            ..Source::of_file(path)
+        }
     }
 
     /// The recording that goes on in a JVM.
@@ -137,6 +150,11 @@ impl Source {
         Ok(Source::new(Opener::There(target, path), &key))
     }
 
+    /// The file with its present data.
+    pub fn path(&self) -> &Path {
+        self.opener.path()
+    }
+
     /// For people.
     pub fn shown(&self) -> String {
         recording::shown(self.opener.path())
@@ -158,6 +176,11 @@ impl Source {
         self.is_bounded
     }
 
+    /// The last part was not stored, and is given again.
+    pub fn take_back(&mut self) {
+        self.is_done = false;
+    }
+
     /// Nothing more is taken from it.
     pub fn give_up(&mut self) {
         self.is_done = true;
@@ -169,14 +192,18 @@ impl Source {
             return Ok(None);
         }
         let is_there = self.open()?;
-        let has_ended = !is_there || self.has_ended();
+        let has_ended = !is_there || self.has_ended(FRESH);
         if matches!(self.reading, Reading::Unknown) {
-            self.recognise(spool, has_ended || of.is_last)?;
+            self.recognise(spool, has_ended || of.is_once)?;
         }
         match &mut self.reading {
             Reading::Unknown => Ok(None),
-            Reading::Whole if !has_ended && !of.is_last => Ok(None),
             Reading::Whole => {
+                let is_found = self.is_found && is_there;
+                let has_ended = has_ended && (!is_found || self.has_ended(STILL));
+                if !has_ended && !of.is_once {
+                    return Ok(None);
+                }
                 self.is_done = true;
                 self.whole(of, spool)
             }
@@ -259,8 +286,9 @@ impl Source {
         }
     }
 
-    /// Whether no recorder writes the newer file any more. A recorder has it locked.
-    fn has_ended(&self) -> bool {
+    /// Whether no recorder writes the newer file any more: it is not locked, and has not changed for
+    /// this time.
+    fn has_ended(&self, still: Duration) -> bool {
         let Some((file, data)) = self
             .files
             .last()
@@ -271,7 +299,7 @@ impl Source {
         let changed = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         // A time in the future says nothing.
         let age = SystemTime::now().duration_since(changed).unwrap_or(STILL);
-        if age < FRESH {
+        if age < still {
             return false;
         }
         match file.try_lock_shared() {

@@ -344,6 +344,28 @@ fn ship_puts_files_that_are_recordings() {
 }
 
 #[test]
+fn ship_searches_a_directory_for_new_recordings() {
+    let place = Place::new("ship-directory");
+    let mut recorded = Recorded::new(&place, "app.jfr");
+    recorded.seconds(61);
+    recorded.end();
+    std::fs::write(place.path("bad.jfr"), "no recording").unwrap();
+    let receiver = Receiver::start(&[200]);
+    let to = format!("otlp+http://{}", receiver.url);
+    let child = ship(&place, &["--to", &to, "."]).spawn().unwrap();
+    receiver.wait_for(2);
+    let mut more = Recorded::new(&place, "more.jfr");
+    more.seconds(61);
+    receiver.wait_for(3);
+    end(&child);
+    let done = finish(child).exits(1);
+    assert!(done.err.contains("bad.jfr cannot be read"), "{done:?}");
+    let mut expected = [weights(0..61), weights(0..61)].concat();
+    expected.sort_unstable();
+    assert_eq!(receiver.weights(), expected);
+}
+
+#[test]
 fn ship_keeps_credentials_out_of_the_process_list() {
     let place = Place::new("ship-credentials");
     let mut recorded = Recorded::new(&place, "app.jfr");

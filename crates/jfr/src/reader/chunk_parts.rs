@@ -5,7 +5,7 @@
 use super::chunk::{RawEvent, Survey, Walk};
 use super::details::Part;
 use super::error::Error;
-use super::header::ChunkInfo;
+use super::header::{ChunkInfo, find_chunk};
 use super::metadata::{Class, Types};
 use crate::schema::id;
 use crate::wire::{put_framed, put_varint};
@@ -47,6 +47,12 @@ pub fn whole_header(header: &[u8], there: u64) -> Option<ChunkInfo> {
         absent: 0,
         ..info
     })
+}
+
+/// The place of the first readable header in these bytes.
+#[must_use]
+pub fn find_header(bytes: &[u8]) -> Option<usize> {
+    find_chunk(bytes, 0)
 }
 
 /// The ends of the flushes of a chunk, in ascending order. The last one is the end of the chunk;
