@@ -6,14 +6,13 @@ mod slices;
 mod sources;
 
 use crate::args::{BodyForm, Ship, To};
-use crate::record::outputs::Mark;
 use crate::{Usage, recording, sys};
 use anyhow::{Context, Result, bail};
 use bodies::{Content, Maker};
 use dwell_jfr::redact::Secrets;
 use dwell_ship::{Headers, Http, Kind, Position, Receiver, Sender, Spool, Step};
 use slices::ALL;
-use sources::{Request, Source};
+use sources::{Mark, Request, Source, mark_of};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -224,7 +223,7 @@ impl Inputs {
             let is_new = match self.known.get(&path) {
                 None => true,
                 Some(None) => false,
-                Some(before) => Mark::of(&path) != *before,
+                Some(before) => mark_of(&path) != *before,
             };
             if is_new {
                 self.sources.push(Source::found(&path));
@@ -239,7 +238,7 @@ impl Inputs {
     fn retire(&mut self) {
         let Inputs { sources, known, .. } = self;
         for source in sources.iter().filter(|it| it.is_done()) {
-            match Mark::of(source.path()) {
+            match mark_of(source.path()) {
                 Some(mark) => known.insert(source.path().to_owned(), Some(mark)),
                 None => known.remove(source.path()),
             };

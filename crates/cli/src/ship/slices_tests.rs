@@ -286,7 +286,7 @@ fn damaged_chunk_is_taken_as_it_is_and_the_next_ones_found() {
         slices.passed(&slice);
     }
     assert!(samples >= 40, "those of the others: {samples}");
-    // With bytes of nobody before it, the last chunk is found.
+    // The last chunk is found behind bytes that belong to no chunk.
     let whole = std::fs::read(agent.newer()).unwrap();
     let (rest, start) = (&whole[ends[1] as usize..], ends[0] as usize);
     let bytes = [&whole[..start], b"garbage".as_slice(), rest].concat();

@@ -286,8 +286,8 @@ impl Source {
         }
     }
 
-    /// Whether no recorder writes the newer file any more: it is not locked, and has not changed for
-    /// this time.
+    /// Whether no recorder writes the newer file any more: it is not locked, and has not changed
+    /// for this time.
     fn has_ended(&self, still: Duration) -> bool {
         let Some((file, data)) = self
             .files
@@ -383,6 +383,16 @@ fn in_order<'f>(files: &'f [File], position: Option<&Position>) -> io::Result<&'
         true => files,
         false => std::slice::from_ref(newer),
     })
+}
+
+/// Distinguishes a file from itself after it was written again: device, inode, times and length.
+pub type Mark = ([u64; 3], [i64; 2]);
+
+/// The mark of a file; `None` if it does not exist.
+pub fn mark_of(path: &Path) -> Option<Mark> {
+    let data = std::fs::metadata(path).ok()?;
+    let times = [data.mtime(), data.mtime_nsec()];
+    Some(([data.dev(), data.ino(), data.len()], times))
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {

@@ -350,6 +350,9 @@ fn ship_searches_a_directory_for_new_recordings() {
     recorded.seconds(61);
     recorded.end();
     std::fs::write(place.path("bad.jfr"), "no recording").unwrap();
+    let bad = File::options().write(true).open(place.path("bad.jfr"));
+    let long_ago = SystemTime::now() - Duration::from_secs(100);
+    bad.unwrap().set_modified(long_ago).unwrap();
     let receiver = Receiver::start(&[200]);
     let to = format!("otlp+http://{}", receiver.url);
     let child = ship(&place, &["--to", &to, "."]).spawn().unwrap();

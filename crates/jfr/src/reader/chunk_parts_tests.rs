@@ -6,6 +6,8 @@ use crate::writer::{
     ChunkClock, ChunkWriter, Context, Event, FrameRef, MethodInfo, Sample, ThreadInfo,
 };
 
+use proptest::prelude::*;
+
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 50 * SECOND;
 const EPOCH: u64 = 1_700_000_000 * SECOND;
@@ -144,4 +146,25 @@ fn only_a_whole_chunk_has_a_header() {
     assert_eq!(whole_header(header, there - 1), None);
     assert_eq!(whole_header(&header[1..], there), None);
     assert_eq!(whole_header(&[], there), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_damage_gives_parts_or_an_error(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        len in any::<prop::sample::Index>(),
+        from in any::<u16>(),
+    ) {
+        let mut file = chunk(2, SECOND);
+        for (place, byte) in damage {
+            let place = place.index(file.len());
+            file[place] = byte;
+        }
+        file.truncate(len.index(file.len() * 2).max(1));
+        let _ = (whole_header(&file, file.len() as u64), is_of_dwell(&file), find_header(&file));
+        for flush in flushes(&file).unwrap_or_default() {
+            let _ = part(&file, u64::from(from), &flush, EPOCH);
+        }
+    }
 }
