@@ -66,6 +66,11 @@ impl Http {
             timeout,
         })
     }
+
+    /// Limits the time of the following requests.
+    pub fn limit(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
 }
 
 /// The root certificates of this system.

@@ -271,6 +271,8 @@ struct Door {
     http: Http,
     sender: Sender,
     began: Instant,
+    /// When a part was last stored or sent.
+    progress: Instant,
     /// Bodies that were lost.
     lost: u64,
     /// Whether the spool could not be written the last time.
@@ -307,14 +309,14 @@ impl Door {
             every,
             sender: Sender::default(),
             began: Instant::now(),
+            progress: Instant::now(),
             lost: 0,
             is_unwritable: false,
             crowded: None,
         })
     }
 
-    /// Sends until nothing more comes, or Ctrl-C. `patience` limits the time for bodies that cannot
-    /// be sent once everything else is done.
+    /// Sends until nothing more comes, or Ctrl-C. `patience` limits the time without any progress.
     fn work(
         &mut self,
         inputs: &mut Inputs,
@@ -325,11 +327,14 @@ impl Door {
             let dir = recording::shown(self.spool.dir());
             note!("dwell: nothing to send; the spool {dir} is empty");
         }
-        let mut end: Option<Instant> = None;
+        let (mut end, mut is_complete): (Option<Instant>, bool) = (None, true);
         let mut look = self.began;
         loop {
             let is_interrupted = sys::interrupted();
             let is_last = is_once || is_interrupted;
+            if is_interrupted {
+                self.http.limit(LEAVE);
+            }
             if Instant::now() >= look || is_interrupted {
                 let has_more = self.take(inputs, is_last, is_once)?;
                 look = Instant::now() + if has_more { Duration::ZERO } else { LOOK };
@@ -339,22 +344,20 @@ impl Door {
             if is_taken && self.spool.waiting() == 0 {
                 break;
             }
-            let limit = match is_interrupted {
-                true => Some(LEAVE),
-                false => patience,
-            };
-            if let (true, Some(limit)) = (is_taken, limit)
-                && Instant::now() >= *end.get_or_insert_with(|| Instant::now() + limit)
-            {
+            let leave = || Instant::now() + LEAVE;
+            let has_left = is_interrupted && Instant::now() >= *end.get_or_insert_with(leave);
+            let is_stuck = patience.is_some_and(|limit| self.progress.elapsed() >= limit);
+            if has_left || is_stuck {
+                is_complete = is_taken;
                 break;
             }
             std::thread::sleep(PAUSE);
         }
-        Ok(self.finish())
+        Ok(self.finish(is_complete))
     }
 
     /// Says what was sent.
-    fn finish(&self) -> ExitCode {
+    fn finish(&self, is_complete: bool) -> ExitCode {
         let (sent, waiting) = (self.sender.sent(), self.spool.waiting());
         let lost = self.lost + self.sender.dropped();
         let shown = self.maker.receiver.shown();
@@ -366,7 +369,7 @@ impl Door {
             let dir = recording::shown(self.spool.dir());
             note!("dwell: {waiting} bodies wait in {dir}; send them with: dwell ship --to URL");
         }
-        match lost == 0 && waiting == 0 {
+        match lost == 0 && waiting == 0 && is_complete && !self.is_unwritable {
             true => ExitCode::SUCCESS,
             false => ExitCode::from(crate::EXIT_FAILURE),
         }
@@ -430,6 +433,7 @@ impl Door {
         let shown = source.shown();
         if self.store(&bodies, part.position, &shown) {
             source.passed(&part);
+            self.progress = Instant::now();
             return Ok(!source.is_done());
         }
         source.take_back();
@@ -486,7 +490,7 @@ impl Door {
                 .sender
                 .step(now, random(), &mut self.spool, &mut self.http);
             match step.with_context(|| recording::shown(self.spool.dir()))? {
-                Step::Sent => {}
+                Step::Sent => self.progress = Instant::now(),
                 Step::Empty | Step::Waiting(_) | Step::Later(_, None) => break,
                 Step::Later(_, Some(why)) => {
                     let (count, dir) = (self.spool.waiting(), recording::shown(self.spool.dir()));
