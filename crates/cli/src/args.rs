@@ -1,10 +1,14 @@
 //! The command line and its help.
 
 mod assistant;
+mod push;
 mod shells;
+mod tour;
 
 pub use assistant::Mcp;
+pub use push::{BodyForm, Ship, To};
 pub use shells::{Completions, Shell};
+pub use tour::Demo;
 
 use crate::query_args::Query;
 use crate::{checked, units};
@@ -75,6 +79,8 @@ pub enum Command {
     Convert(Convert),
     /// Answer a question in SQL about recordings
     Query(Query),
+    /// Send recordings to a receiver of profiles, also while they go on
+    Ship(Ship),
     /// Install the module for Mono, to record without this command
     InstallMono(InstallMono),
     /// Record a bundled service: a 30-second tour
@@ -123,6 +129,9 @@ pub struct Record {
     /// Load no agent: read the JVM from outside (no context, requests, pauses, safepoints)
     #[arg(long, conflicts_with = "program")]
     pub no_agent: bool,
+    /// The receiver.
+    #[command(flatten)]
+    pub to: To,
     /// Sampling options.
     #[command(flatten)]
     pub sampling: Sampling,
@@ -778,18 +787,6 @@ pub enum Unit {
     Bytes,
     /// Objects alive
     Objects,
-}
-
-/// `dwell demo`.
-#[derive(Debug, Args)]
-pub struct Demo {
-    /// How long to record (30s, 2m, or plain seconds)
-    #[arg(short, long, value_name = "TIME", default_value = "15s",
-          value_parser = units::recording_time)]
-    pub duration: Duration,
-    /// CPU time between two samples of a thread, from 20us to 10s
-    #[arg(short, long, value_name = "TIME", default_value = "10ms", value_parser = units::interval)]
-    pub interval: Duration,
 }
 
 #[cfg(test)]

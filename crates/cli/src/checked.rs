@@ -177,6 +177,12 @@ pub fn size(text: &str) -> Result<String, String> {
     }
 }
 
+/// Maximum size of a spool, `100m` or `1g`.
+pub fn spool(text: &str) -> Result<u64, String> {
+    size(text)?;
+    bytes(text).ok_or_else(|| "a size such as 100m or 1g".to_owned())
+}
+
 /// A number with an optional unit: k, m, g (powers of 1024). Larger numbers become the maximum.
 fn bytes(text: &str) -> Option<u64> {
     let (number, shift) = match text.as_bytes().last() {

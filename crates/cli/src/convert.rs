@@ -8,6 +8,7 @@ use crate::{Usage, long_work, recording, tables_dir};
 use anyhow::{Result, bail};
 use dwell_attach::options::{main_from_cmdline, main_from_java_command};
 use dwell_export::{Encoding, Program};
+use dwell_jfr::redact::Secrets;
 use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
@@ -235,25 +236,34 @@ fn write(
                 Format::OtlpJson => Encoding::Json,
                 _ => Encoding::Protobuf,
             };
-            if dwell_export::otlp(profile, &program(args, profile), encoding, out)? == 0 {
+            if dwell_export::otlp(
+                profile,
+                &program(profile, &args.redaction.secrets()),
+                encoding,
+                out,
+            )? == 0
+            {
                 return Ok(Written::Nothing);
             }
         }
         Format::Firefox => {
             let output = args.output.as_deref().and_then(Path::extension);
             let is_packed = output.is_none_or(|ending| ending != "json");
-            let program = program(args, profile);
+            let program = program(profile, &args.redaction.secrets());
             if dwell_export::firefox(profile, &program, is_packed, out)? == 0 {
                 return Ok(Written::Nothing);
             }
         }
         Format::Speedscope => {
-            if dwell_export::speedscope(profile, &program(args, profile), out)? == 0 {
+            if dwell_export::speedscope(profile, &program(profile, &args.redaction.secrets()), out)?
+                == 0
+            {
                 return Ok(Written::Nothing);
             }
         }
         Format::Pprof => {
-            if dwell_export::pprof(profile, &program(args, profile), out)? == 0 {
+            if dwell_export::pprof(profile, &program(profile, &args.redaction.secrets()), out)? == 0
+            {
                 return Ok(Written::Nothing);
             }
         }
@@ -277,14 +287,14 @@ fn write(
 }
 
 /// The program that was recorded.
-fn program(args: &Convert, profile: &Profile) -> Program {
+pub fn program(profile: &Profile, secrets: &Secrets) -> Program {
     let info = profile.info();
     let command = info.jvm_arguments.split_whitespace();
     let command: Vec<String> = command.map(str::to_owned).collect();
     let main = main_from_java_command(&info.java_arguments).or_else(|| main_from_cmdline(&command));
     Program {
         name: main.map_or(String::new(), |main| simple_name(&main).to_owned()),
-        resource: crate::resource::from_environment(&args.redaction.secrets()),
+        resource: crate::resource::from_environment(secrets),
     }
 }
 

@@ -46,6 +46,7 @@ mod recording;
 mod reply;
 mod resource;
 mod safepoints;
+mod ship;
 mod stacks;
 mod sys;
 mod tables_dir;
@@ -116,6 +117,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Mcp(args) => mcp::run(args)?,
         Command::Convert(args) => convert::convert(args)?,
         Command::Query(args) => query::run(args)?,
+        Command::Ship(args) => return ship::run(args),
         Command::InstallMono(args) => print(&mono::install(args)?)?,
         Command::Demo(args) => demo::run(args)?,
         Command::Completions(args) => print(&completions::script(args.shell))?,

@@ -23,6 +23,8 @@ const KEPT_MIN: Duration = Duration::from_secs(1);
 const WINDOW_MIN: Duration = Duration::from_secs(1);
 /// Longest window.
 const WINDOW_MAX: Duration = Duration::from_secs(300);
+/// Longest part of a recording that is sent at once.
+const PART_MAX: Duration = Duration::from_secs(3600);
 
 const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-9),
@@ -100,6 +102,15 @@ pub fn window(text: &str) -> Result<Duration, String> {
     let time = time(text, Some(1.0)).ok_or("a time such as 10s, 2m or plain seconds")?;
     if !(WINDOW_MIN..=WINDOW_MAX).contains(&time) {
         return Err("from 1s to 5m".to_owned());
+    }
+    Ok(time)
+}
+
+/// Time that a sent part of a recording covers: `60s`, `5m`, or plain seconds.
+pub fn part(text: &str) -> Result<Duration, String> {
+    let time = time(text, Some(1.0)).ok_or("a time such as 60s, 5m or plain seconds")?;
+    if !(WINDOW_MIN..=PART_MAX).contains(&time) {
+        return Err("from 1s to 1h".to_owned());
     }
     Ok(time)
 }

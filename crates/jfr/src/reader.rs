@@ -4,6 +4,7 @@
 
 mod absorb;
 mod chunk;
+pub mod chunk_parts;
 mod constant_pools;
 mod cursor;
 mod details;

@@ -8,6 +8,7 @@ use super::outputs::{Mark, Outputs};
 use super::start_options;
 use crate::agent::{self, Agent, LIBRARY};
 use crate::args::Record;
+use crate::ship::Afterwards;
 use crate::{Usage, java, lease, mono, recording, sys, writing};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
@@ -24,8 +25,8 @@ const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 /// Placeholder for the pid in names of files, if each JVM writes its own.
 const EACH_PID: &str = "%p";
 
-/// Runs the program. Returns the program's exit code.
-pub fn run(args: &Record) -> Result<ExitCode> {
+/// Runs the program, and sends its recordings to a receiver. Returns the program's exit code.
+pub fn run(args: &Record, receiver: Option<Afterwards>) -> Result<ExitCode> {
     let Some((program, words)) = args.program.split_first() else {
         bail!("no program given")
     };
@@ -60,9 +61,12 @@ pub fn run(args: &Record) -> Result<ExitCode> {
         note!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
         return Ok(exit_code(status, 1));
     }
-    for jfr in written {
+    for jfr in &written {
         let html = jfr.with_extension("html");
-        recording::write_page_and_findings(&jfr, &html, &outputs.secrets)?;
+        recording::write_page_and_findings(jfr, &html, &outputs.secrets)?;
+    }
+    if let Some(receiver) = receiver {
+        receiver.send(&written, &outputs.secrets)?;
     }
     Ok(exit_code(status, 0))
 }

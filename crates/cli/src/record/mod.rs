@@ -8,6 +8,7 @@ pub mod outside;
 pub mod progress;
 
 use crate::args::{Event, Filter, Record, Sampling};
+use crate::ship::Afterwards;
 use crate::{Usage, find, hint, units};
 use anyhow::Result;
 use std::process::ExitCode;
@@ -17,9 +18,10 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     if args.no_agent {
         outside::check(&args.sampling)?;
     }
+    let receiver = Afterwards::of(&args.to)?;
     let target = match &args.jvm {
         Some(jvm) => find::target(jvm)?,
-        None if !args.program.is_empty() => return launch::run(args),
+        None if !args.program.is_empty() => return launch::run(args, receiver),
         None => {
             let words: Vec<_> = std::env::args_os().skip(1).collect();
             if let Some(meant) = hint::program_without_dashes(&words) {
@@ -35,16 +37,18 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     let main = target.jvm().main.as_deref().unwrap_or("jvm");
     let outputs = outputs::Outputs::prepare(args.output.as_deref(), find::simple_name(main))?
         .redacting(args.sampling.redaction.secrets());
-    if args.no_agent {
-        outside::run(&target, args, &outputs)?;
-        return Ok(ExitCode::SUCCESS);
+    match args.no_agent {
+        true => outside::run(&target, args, &outputs)?,
+        false => attached::run(
+            target,
+            &start_options(&args.sampling),
+            args.duration,
+            &outputs,
+        )?,
     }
-    attached::run(
-        target,
-        &start_options(&args.sampling),
-        args.duration,
-        &outputs,
-    )?;
+    if let Some(receiver) = receiver {
+        receiver.send(std::slice::from_ref(&outputs.jfr), &outputs.secrets)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,7 @@ use crate::query;
 use std::path::Path;
 
 /// Commands that are parsed only (`crates/cli/src/documents_tests.rs`), each with the reason.
-const NOT_RUN: [(&str, &str); 8] = [
+const NOT_RUN: [(&str, &str); 9] = [
     (
         "record",
         "it lasts as long as the example says, up to minutes",
@@ -16,6 +16,7 @@ const NOT_RUN: [(&str, &str); 8] = [
     ("stop", "it ends the recording that other commands read"),
     ("dump", "it replaces a file of the JVM's directory"),
     ("safepoints", "it lasts until it is ended"),
+    ("ship", "it needs a receiver"),
     ("view", "it opens a browser, or serves until it is ended"),
     ("demo", "it records for 15 seconds"),
     ("install-mono", "it writes to the directories of the system"),

@@ -19,6 +19,7 @@ mod mcp_server;
 mod mono;
 mod permissions;
 mod query;
+mod ship;
 mod top;
 mod usage;
 mod view;

@@ -21,21 +21,22 @@ const METADATA: u64 = id::METADATA as u64;
 const CHECKPOINT: u64 = id::CHECKPOINT as u64;
 
 /// Walks over the events of a chunk.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     file: &'a [u8],
     at: usize,
     end: usize,
 }
 
-struct RawEvent<'a> {
-    offset: usize,
-    type_id: u64,
+/// An event that is not decoded.
+pub(super) struct RawEvent<'a> {
+    pub(super) offset: usize,
+    pub(super) type_id: u64,
     /// The bytes after the type.
-    body: Cursor<'a>,
+    pub(super) body: Cursor<'a>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
+    pub(super) fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
         Self {
             file,
             at: info.body(),
@@ -44,7 +45,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The next event; `None` at the end of the chunk, an error where it cannot go on.
-    fn next(&mut self) -> Result<Option<RawEvent<'a>>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<RawEvent<'a>>, Error> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -166,7 +167,7 @@ fn tell_end(info: &ChunkInfo, survey: &Survey<'_>, base: usize, out: &mut Record
 }
 
 /// The first walk.
-struct Survey<'a> {
+pub(super) struct Survey<'a> {
     metadata: Option<Cursor<'a>>,
     checkpoints: Vec<Cursor<'a>>,
     end: usize,
@@ -174,7 +175,7 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
+    pub(super) fn new(file: &'a [u8], info: &ChunkInfo) -> Self {
         let mut survey = Self {
             metadata: None,
             checkpoints: Vec::new(),
@@ -203,7 +204,7 @@ impl<'a> Survey<'a> {
     /// The metadata that the header names, or else the last that was passed. Where a chunk that
     /// was never finished ends is not known: behind what was passed lies perhaps another one, and
     /// what many headers name would be read for each of them.
-    fn types(&self, file: &'a [u8], info: &ChunkInfo) -> Result<Types, Error> {
+    pub(super) fn types(&self, file: &'a [u8], info: &ChunkInfo) -> Result<Types, Error> {
         let end = match info.complete {
             true => info.end(),
             false => self.end,

@@ -5,7 +5,7 @@
 use super::constant_pools::skip_field;
 use super::cursor::Cursor;
 use super::error::Error;
-use super::metadata::Class;
+use super::metadata::{Class, Types};
 use super::model::{Context, GenericEvent, Sample, Value};
 use super::resolve::Resolver;
 use super::samples::hex_number;
@@ -83,10 +83,20 @@ impl Part {
         &self,
         resolver: &Resolver<'_>,
         class: &Class,
+        cursor: Cursor<'_>,
+    ) -> Result<u64, Error> {
+        self.thread_of(resolver.types, class, cursor)
+    }
+
+    /// The same of types without their constants.
+    pub(super) fn thread_of(
+        &self,
+        types: &Types,
+        class: &Class,
         mut cursor: Cursor<'_>,
     ) -> Result<u64, Error> {
         for field in class.fields.iter().take(self.before) {
-            skip_field(resolver.types, field, &mut cursor)?;
+            skip_field(types, field, &mut cursor)?;
         }
         cursor.varint()
     }

@@ -98,6 +98,18 @@ impl ChunkInfo {
         })
     }
 
+    /// The chunk that begins with this header and has all of the `there` bytes from it on, whatever
+    /// the header promises; `None` if it is not a header.
+    #[must_use]
+    pub fn of_rest(header: &[u8], there: u64) -> Option<Self> {
+        let info = Self::read(header, 0).ok()?;
+        Some(Self {
+            size: there,
+            complete: false,
+            ..info
+        })
+    }
+
     /// The size that a header promises, if so much is `there` from its beginning on.
     pub(crate) fn promised(header: &[u8], there: u64) -> Option<u64> {
         Self::read(header, 0).ok()?;
