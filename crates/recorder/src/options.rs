@@ -388,11 +388,9 @@ fn lock(value: &str) -> Result<Duration, OptionError> {
 
 /// In millionths: `0.5%` is 5000.
 fn wall_budget(value: &str) -> Result<u32, OptionError> {
-    let percent = value.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
-    match percent {
-        Some(percent) if (0.01..=100.0).contains(&percent) => {
-            Ok((percent * 10_000.0).round() as u32)
-        }
+    let number = value.strip_suffix('%');
+    match number.and_then(|number| measures::decimal(number, 10_000)) {
+        Some(ppm @ 100..=1_000_000) => Ok(ppm as u32),
         _ => refuse(format!(
             "wall-budget={}: a share of one CPU, from 0.01% to 100%",
             shown(value)

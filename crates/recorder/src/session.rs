@@ -281,10 +281,12 @@ impl<R: Runtime> Session<R> {
         let progress = &self.progress;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let first = get(&progress.first_sample_ns);
-        let first_ms = if first == 0 {
-            -1.0
-        } else {
-            first.saturating_sub(self.began_ns) as f64 / 1e6
+        let first_ms = match first {
+            0 => "-1.0".to_owned(),
+            _ => {
+                let tenths = first.saturating_sub(self.began_ns) / 100_000;
+                format!("{}.{}", tenths / 10, tenths % 10)
+            }
         };
         let limits = &progress.limits;
         let ended = limits.end();
@@ -299,7 +301,7 @@ impl<R: Runtime> Session<R> {
             "state={state}\nevents={}\nengine={}\nwalk={}\nengine_reason={}\ninterval_ns={}\n\
              samples={}\nfailed={}\nlost={}\nweight_ns={}\nfile={}\nbytes={}\n\
              elapsed_ms={elapsed_ms}\n\
-             first_sample_ms={first_ms:.1}\n\
+             first_sample_ms={first_ms}\n\
              trouble={trouble}\n{}{}",
             self.setup.switched.events().text(),
             self.setup.engine_name(),
