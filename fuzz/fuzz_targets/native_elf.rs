@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         elf.eh_frame(),
         elf.unwind_table(),
     );
-    let _ = (elf.bias(0x1000, 0x7f00_0000_1000), elf.find_symbol(b"main"));
+    let _ = (elf.bias(0x1000, 0x7f00_0000_1000, 4096), elf.find_symbol(b"main"));
     if let Some(direct) = elf.direct() {
         for offset in [0, 1, 0x1000, 0x1001, 0xffff, u32::MAX] {
             let _ = direct.rule_in(data, offset);

@@ -9,7 +9,7 @@ use dwell_walker::hotspot::{
     safepoints, threads,
 };
 use dwell_walker::native::NativeRegs;
-use dwell_walker::{Fault, Memory};
+use dwell_walker::{Fault, Host, Memory};
 use libfuzzer_sys::fuzz_target;
 use std::cell::Cell;
 use std::path::Path;
@@ -100,9 +100,9 @@ fuzz_target!(|input: (u8, Vec<u64>, Vec<(u8, u64)>, u64)| {
     });
     look(&|mem, _| {
         let mut buf = [0; 64];
-        let _ = operations::at(mem, addr, &|_| true);
+        let _ = operations::at(Host, mem, addr, &|_| true);
         let stack = (addr, addr.wrapping_add(1 << 16));
-        let _ = operations::on_stack(mem, addr, stack, &|_| true);
+        let _ = operations::on_stack(Host, mem, addr, stack, &|_| true);
         let name = safepoints::operation_name(mem, addr, 7, &mut buf);
         assert!(name.len() <= 64);
     });
@@ -116,7 +116,7 @@ fuzz_target!(|input: (u8, Vec<u64>, Vec<(u8, u64)>, u64)| {
         };
         let code = dwell_walker::hotspot::CodeCache::from_words(&frozen.code);
         if let Ok(Some(blob)) = code.find(mem, layout, addr) {
-            let _ = locked::compiled(mem, layout, &blob, at, |_, _| count += 1);
+            let _ = locked::compiled(Host, mem, layout, &blob, at, |_, _| count += 1);
         }
         assert!(count <= 64 * 513, "{count} monitors");
     });

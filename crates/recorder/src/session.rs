@@ -284,7 +284,7 @@ impl<R: Runtime> Session<R> {
         let first_ms = match first {
             0 => "-1.0".to_owned(),
             _ => {
-                let tenths = first.saturating_sub(self.began_ns) / 100_000;
+                let tenths = (first.saturating_sub(self.began_ns) + 50_000) / 100_000;
                 format!("{}.{}", tenths / 10, tenths % 10)
             }
         };
