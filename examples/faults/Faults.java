@@ -2,8 +2,12 @@ import io.dwell.api.Dwell;
 import io.dwell.api.Scope;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -85,6 +89,10 @@ public final class Faults {
         all.put("reads", reader());
         all.put("permits", Faults::borrow);
         all.put("held-up", Faults::waitLong);
+        all.put("lock", Faults::lock);
+        all.put("naps", Faults::nap);
+        all.put("downstream", new Downstream());
+        all.put("hot", Faults::crunch);
         all.put("garbage", new Garbage());
         all.put("dumps", Faults::dump);
         all.put("pinned", new Pinned());
@@ -206,6 +214,59 @@ public final class Faults {
             Thread.sleep(12);
         } finally {
             PERMIT.release();
+        }
+    }
+
+    private static synchronized void lock() throws InterruptedException {
+        Thread.sleep(12);
+    }
+
+    private static void nap() throws InterruptedException {
+        Thread.sleep(12);
+    }
+
+    private static void crunch() {
+        long sum = sink;
+        for (int i = 0; i < 3_000_000; i++) {
+            sum = sum * 31 + i;
+        }
+        sink = sum;
+    }
+
+    /** A peer that answers after 15 ms; each worker keeps its connection. */
+    private static final class Downstream implements Fault {
+        private final ThreadLocal<Socket> connection = ThreadLocal.withInitial(this::connect);
+        private final ThreadFactory peers = named("peer");
+        private ServerSocket server;
+
+        private synchronized Socket connect() {
+            try {
+                if (server == null) {
+                    server = new ServerSocket(0, WORKERS, InetAddress.getLoopbackAddress());
+                }
+                peers.newThread(this::answer).start();
+                return new Socket(server.getInetAddress(), server.getLocalPort());
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        private void answer() {
+            try (Socket socket = server.accept()) {
+                while (socket.getInputStream().read() >= 0) {
+                    Thread.sleep(15);
+                    socket.getOutputStream().write(1);
+                }
+            } catch (IOException | InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+
+        @Override
+        public void run() throws IOException {
+            Socket socket = connection.get();
+            socket.getOutputStream().write(1);
+            sink += socket.getInputStream().read();
         }
     }
 

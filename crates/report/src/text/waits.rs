@@ -220,10 +220,12 @@ fn waits_for(cause: &str, method: &str, detail: &str, room: usize) -> String {
         detail => format!("{cause}: {method}, {detail}"),
     };
     let own = short(method);
-    let class = match detail.starts_with(|c: char| c.is_ascii_lowercase()) {
-        true => detail.rsplit_once('.').map_or(detail, |(_, class)| class),
-        false => detail,
-    };
+    let is_name = |c: char| c.is_alphanumeric() || "._$*".contains(c);
+    let class =
+        match detail.starts_with(|c: char| c.is_ascii_lowercase()) && detail.chars().all(is_name) {
+            true => detail.rsplit_once('.').map_or(detail, |(_, class)| class),
+            false => detail,
+        };
     let texts = [told(method, detail), told(own, detail), told(own, class)];
     let fitting = texts.iter().find(|text| columns(text) <= room);
     shortened(fitting.unwrap_or(&texts[2]), room)
@@ -259,10 +261,12 @@ mod tests {
         let peer = super::waits_for(
             "socket",
             "app.some.packages.Client.read",
-            "127.0.0.1:80",
-            35,
+            "peer 127.0.0.1:80",
+            40,
         );
-        assert_eq!(peer, "socket: Client.read, 127.0.0.1:80");
+        assert_eq!(peer, "socket: Client.read, peer 127.0.0.1:80");
+        let peer = super::waits_for("socket", "Client.read", "peer [::1.2]:80", 30);
+        assert!(peer.ends_with("peer [::1.2]:80"), "{peer}");
     }
 
     #[test]
