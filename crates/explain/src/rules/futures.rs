@@ -5,7 +5,7 @@ use super::no_wall;
 use crate::evidence::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
-use crate::numbers::{duration, percent, plural};
+use crate::numbers::{duration, percent, plural, whole};
 use crate::waits::{Wait, gather};
 use dwell_profile::{NodeId, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
@@ -312,6 +312,7 @@ fn told(
         let more = (workers.threads as f64 * busy / BUSY_ENOUGH)
             .ceil()
             .max(2.0);
+        let more = whole(more);
         return (
             format!(
                 "in {place} for the pool {group}, which is full: its {} had work {} of the time",
@@ -319,7 +320,7 @@ fn told(
                 percent(busy)
             ),
             format!(
-                "give {group} about {more:.0} threads if CPUs are free, or make {work} shorter; \
+                "give {group} about {more} threads if CPUs are free, or make {work} shorter; \
                  the pool is then {} busy",
                 percent(BUSY_ENOUGH)
             ),

@@ -2,7 +2,7 @@
 
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Focus, Measure, Sure, Verdict, View};
-use crate::numbers::{percent, short};
+use crate::numbers::{percent, short, whole};
 use crate::share::Share;
 use dwell_profile::{AliveStack, Lack};
 
@@ -67,9 +67,10 @@ fn finding(facts: &Facts<'_>, stack: &AliveStack, share: Share) -> Finding {
     Finding {
         rule: "",
         what: format!(
-            "memory grows: {class} allocated in {by} is never collected, {:.1} MiB in {seconds:.0} \
-             s, {} of surviving bytes",
+            "memory grows: {class} allocated in {by} is never collected, {:.1} MiB in {} s, {} of \
+             surviving bytes",
             mib(stack.alive.bytes.sum),
+            whole(seconds),
             percent(share.value)
         ),
         // No time is lost yet.

@@ -6,7 +6,7 @@ use super::{no_wall, throttling};
 use crate::evidence::{Facts, RUNNABLE, is_ready};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::machine::{self, Use};
-use crate::numbers::{duration, percent, plural};
+use crate::numbers::{count, duration, percent, plural};
 use crate::share::Share;
 use dwell_profile::{RUNNING, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,8 +162,9 @@ fn own_remedy(facts: &Facts<'_>, limit: f64, wanted: f64) -> String {
     });
     let wanted = (wanted.ceil() as u64).max(enough + 1);
     format!(
-        "give the process more CPUs (it would use up to {wanted}), or make the hot path shorter; \
+        "give the process more CPUs (it would use up to {}), or make the hot path shorter; \
          running more than about {} at once makes nothing faster here{whose}",
+        count(wanted),
         plural(enough, "thread")
     )
 }
