@@ -235,7 +235,12 @@ fn more_capable_jvm_as_seen_by_its_user() {
     assert_eq!(target.command("properties", &[]).unwrap().code, 0);
     assert_eq!(target.loaded_library(LIBRARY.name), None);
     assert!(target.loaded_library("libjava.so").is_some());
-    let path = target.place(&LIBRARY).unwrap();
+    // Other bytes have another path, which no test that runs at the same time removes.
+    let own = Library {
+        bytes: b"not a library either",
+        ..LIBRARY
+    };
+    let path = target.place(&own).unwrap();
     std::fs::remove_file(path).unwrap();
     let scratch = target.scratch("dwell-test-scratch", "file").unwrap();
     target.remove_scratch(&scratch.path).unwrap();
