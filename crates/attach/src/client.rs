@@ -232,7 +232,7 @@ impl Client<'_> {
         }
     }
 
-    /// Refuses if the JVM cannot make its socket: it would not answer, and only time would tell.
+    /// Refuses if the JVM cannot make its socket: it would never answer.
     fn check_tmp(&self) -> Result<(), Error> {
         let pid = self.process.pid();
         missing_tmp(self.root).map_or(Ok(()), |reason| Err(Error::NoTmp { pid, reason }))

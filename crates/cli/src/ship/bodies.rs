@@ -15,7 +15,7 @@ use std::io::Write;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const BYTES: &str = "application/octet-stream";
-/// Separates the parts of a form. It is in no part: pprof is packed, and the rest is fixed.
+/// Separates the parts of a form. It is in no part: pprof is packed, and the other parts are fixed.
 const BOUNDARY: &str = "dwell-6f1d0c9b7a52e438";
 /// How Pyroscope shows the types of values of our pprof.
 const SAMPLE_TYPES: &str = r#"{

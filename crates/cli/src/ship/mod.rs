@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const TO_VARIABLE: &str = "DWELL_SHIP_TO";
 /// The value of the header `Authorization`.
 const AUTHORIZATION_VARIABLE: &str = "DWELL_SHIP_AUTHORIZATION";
-/// A request takes at most this time, or longer if its body is large.
+/// Limit of the time of one request. A large body has more.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two checks of the recordings; the agent writes once a second.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -158,7 +158,7 @@ impl Slices {
             return (0, 0);
         };
         let Some(found) = chunks.iter().position(|it| it.id() == position.chunk) else {
-            // Another recording, or the chunk was dropped: the rest is newer in any case.
+            // Another recording, or the chunk was dropped: what is left is newer in any case.
             if !chunks.is_empty() {
                 self.position = None;
                 self.has_lost_place = true;
@@ -220,7 +220,7 @@ impl Slices {
             match loaded.is_readable {
                 true => jfr.extend(part(&loaded.bytes, from, &to, begin_ns).map_err(invalid)?),
                 false if from == 0 => jfr.extend_from_slice(&loaded.bytes),
-                // Its beginning is sent, and the rest has no end.
+                // Its beginning is sent, and what follows has no end.
                 false => {}
             }
             taken += to.offset.saturating_sub(from);

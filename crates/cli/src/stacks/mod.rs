@@ -109,6 +109,6 @@ fn advice(dump: &Dump, args: &Stacks) -> Option<String> {
     let longest = units::short(longest.as_nanos() as u64);
     let stopped = counted(How::Stopped);
     Some(format!(
-        "{why}: {stopped} stopped for at most {longest} to be read, as with --stop"
+        "{why}: {stopped} stopped to be read, as with --stop (longest stop {longest})"
     ))
 }

@@ -168,8 +168,8 @@ fn advice_follows_the_reason_of_the_refusal() {
     assert_eq!(
         text.as_deref(),
         Some(
-            "seccomp forbids perf_event_open here: 2 running threads stopped for at most 300 us to \
-             be read, as with --stop"
+            "seccomp forbids perf_event_open here: 2 running threads stopped to be read, as with \
+             --stop (longest stop 300 us)"
         )
     );
     let text = advised(seccomp(), How::NotSampled, 1, false).unwrap();

@@ -298,7 +298,7 @@ fn ship_follows_a_recording_until_its_end() {
     recorded.seconds(60);
     receiver.wait_for(2);
     assert_eq!(receiver.weights(), weights(0..120));
-    // Ctrl-C sends the rest, and the next run continues there.
+    // Ctrl-C sends what is left, and the next run continues there.
     end(&child);
     finish(child).exits(0);
     assert_eq!(receiver.weights(), weights(0..130));

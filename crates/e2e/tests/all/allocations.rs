@@ -25,7 +25,7 @@ const KINDS: [(&str, &str, &str); 9] = [
 ];
 
 /// Most objects that the JVM may add for itself to those of a kind. The programs' classes and
-/// `java.lang.Long` have fewer string constants, and each is at most two objects.
+/// `java.lang.Long` have fewer string constants. A constant is one object or two.
 pub const CONSTANTS_MAX: usize = 64;
 /// None of them is larger.
 const CONSTANT_BYTES_MAX: u64 = 128;
