@@ -144,8 +144,19 @@ impl Finding {
         (is_time && ns > 0).then_some(ns)
     }
 
+    /// The finding of this rule, no surer than its data allow.
     pub(crate) fn of_rule(self, rule: &'static str) -> Finding {
-        Finding { rule, ..self }
+        let (most, why) = self.share.limit();
+        let because = match self.sure > most {
+            true => format!("{why}; {}", self.because),
+            false => self.because,
+        };
+        Finding {
+            rule,
+            sure: self.sure.min(most),
+            because,
+            ..self
+        }
     }
 }
 

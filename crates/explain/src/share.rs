@@ -1,9 +1,34 @@
 //! Shares with the confidence interval that sampling leaves them.
 
+use crate::finding::Sure;
+use crate::numbers::plural;
 use dwell_profile::Weight;
 
 /// Standard deviations that contain 95 % of a normal distribution.
 const DEVIATIONS: f64 = 1.96;
+
+/// Least data for a confidence: samples, waits, and the lower bound as a part of the share.
+struct Enough {
+    sure: Sure,
+    samples: u64,
+    waits: u64,
+    low: f64,
+}
+
+const ENOUGH: [Enough; 2] = [
+    Enough {
+        sure: Sure::High,
+        samples: 20,
+        waits: 5,
+        low: 0.6,
+    },
+    Enough {
+        sure: Sure::Medium,
+        samples: 6,
+        waits: 3,
+        low: 0.3,
+    },
+];
 
 /// A part of a time. Pure arithmetic.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +45,8 @@ pub struct Share {
     pub ns: u64,
     /// The samples behind it; 0: it was counted, not sampled.
     pub samples: u64,
+    /// The waits that these samples belong to; 0: it is not about waits.
+    pub waits: u64,
 }
 
 impl Share {
@@ -34,6 +61,7 @@ impl Share {
             high,
             ns: part.sum,
             samples: part.samples,
+            waits: 0,
         }
     }
 
@@ -51,7 +79,34 @@ impl Share {
             high: value,
             ns,
             samples: 0,
+            waits: 0,
         }
+    }
+
+    /// The highest confidence that the data allow, and why it is not higher.
+    pub(crate) fn limit(&self) -> (Sure, String) {
+        let is_counted = self.samples == 0;
+        let has_waits = |least| self.waits == 0 || self.waits >= least;
+        let met = ENOUGH.iter().position(|it| {
+            let is_seen = self.samples >= it.samples && has_waits(it.waits);
+            is_seen && self.low >= it.low * self.value
+        });
+        let at = match (is_counted, met) {
+            (true, _) | (_, Some(0)) => return (Sure::High, String::new()),
+            (_, Some(at)) => at,
+            (_, None) => ENOUGH.len(),
+        };
+        let missed = ENOUGH.get(at - 1);
+        let is_few = missed.is_some_and(|it| self.samples < it.samples || !has_waits(it.waits));
+        let of = match self.waits {
+            0 => String::new(),
+            waits => format!(" of {}", plural(waits, "wait")),
+        };
+        let why = match is_few {
+            true => format!("only {}{of}", plural(self.samples, "sample")),
+            false => "the interval is wide".to_owned(),
+        };
+        (ENOUGH.get(at).map_or(Sure::Low, |it| it.sure), why)
     }
 
     /// Whether it is at least `value`, and surely at least `low`, by at least `samples` samples.
@@ -136,6 +191,36 @@ mod tests {
         // One unseen look of 200 would double the part's time.
         assert!(wary.high > alike.value * 2.0, "{wary:?}");
         assert!(wary.low < alike.low, "{wary:?} {alike:?}");
+    }
+
+    #[test]
+    fn confidence_follows_samples_waits_and_interval() {
+        let limit = |samples, waits, low| {
+            let share = Share {
+                value: 0.5,
+                low,
+                samples,
+                waits,
+                ..Share::default()
+            };
+            share.limit()
+        };
+        for (samples, waits, low) in [(20, 5, 0.3), (20, 0, 0.3), (0, 0, 0.0)] {
+            assert_eq!(limit(samples, waits, low), (Sure::High, String::new()));
+        }
+        let few = |text: &str| format!("only {text}");
+        for (samples, waits, text) in [
+            (19, 19, "19 samples of 19 waits"),
+            (400, 4, "400 samples of 4 waits"),
+            (19, 0, "19 samples"),
+        ] {
+            assert_eq!(limit(samples, waits, 0.4), (Sure::Medium, few(text)));
+        }
+        let wide = "the interval is wide".to_owned();
+        assert_eq!(limit(100, 100, 0.29), (Sure::Medium, wide.clone()));
+        assert_eq!(limit(100, 100, 0.14), (Sure::Low, wide));
+        assert_eq!(limit(8, 2, 0.25), (Sure::Low, few("8 samples of 2 waits")));
+        assert_eq!(limit(5, 5, 0.4), (Sure::Low, few("5 samples of 5 waits")));
     }
 
     #[test]

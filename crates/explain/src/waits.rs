@@ -9,9 +9,13 @@ use std::collections::BTreeMap;
 
 /// From this part on, a wait belongs to its main subject.
 const MOSTLY: f64 = 0.7;
-/// Least part of the recorded time, and of all time that is not idle, for a finding.
+/// Least time, part of the recorded time, and part of all time that is not idle, for a finding.
+const LEAST_NS: u64 = 50_000_000;
 const LEAST_OF_RECORDING: f64 = 0.01;
 const LEAST_OF_BUSY: f64 = 0.005;
+/// Fewer waits are chance, unless they are so long that they have this number of samples.
+const LEAST_WAITS: u64 = 3;
+const LONG_SAMPLES: u64 = 12;
 /// Least part of all requests' time for an endpoint to get a finding, so that findings are few.
 const LEAST_OF_ALL: f64 = 0.01;
 
@@ -79,12 +83,16 @@ impl Wait {
         largest.map_or(0, |(node, _)| *node)
     }
 
-    /// Whether the sum over all subjects is enough for a finding: in seconds, and as a part of the
-    /// time that is not idle.
+    /// Whether the sum over all subjects is enough for a finding: in seconds, as a part of the
+    /// time that is not idle, and in the number of waits.
     fn is_enough(&self, facts: &Facts<'_>) -> bool {
         let recorded = facts.profile.info().duration_ns as f64;
-        self.weight.sum as f64 >= LEAST_OF_RECORDING * recorded
+        let ns = self.weight.sum as f64;
+        let is_often = self.events >= LEAST_WAITS || self.weight.samples >= LONG_SAMPLES;
+        self.weight.sum >= LEAST_NS
+            && ns >= LEAST_OF_RECORDING * recorded
             && self.weight.share(&facts.all_busy()) >= LEAST_OF_BUSY
+            && is_often
     }
 
     /// The main subject: an endpoint if any endpoint has this wait. `None` if it is too little for
@@ -156,7 +164,10 @@ impl Wait {
     pub(crate) fn share(&self, facts: &Facts<'_>, whose: &Whose) -> Share {
         let part = self.part_of(facts, whose);
         let of = format!("the wall time of {}", whose.name);
-        Share::sampled(&part, &whose.busy, of)
+        Share {
+            waits: self.events,
+            ..Share::sampled(&part, &whose.busy, of)
+        }
     }
 
     /// Weight by which findings are sorted.

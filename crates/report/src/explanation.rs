@@ -179,11 +179,26 @@ pub fn page_findings(explanation: &Explanation) -> Vec<crate::page::Finding> {
     found.collect()
 }
 
-/// The share. For CPU time also the time that all CPUs need for it, by which findings are ordered.
+/// The share, and what it has to do with the time lost, by which findings are ordered, if that is
+/// another time.
 fn cost(finding: &Finding) -> String {
-    let lost_ns = finding.lost_ns().unwrap_or(0);
-    let is_less = lost_ns < finding.share.ns && finding.share.of.ends_with(CPU_TIME);
-    share(&finding.share, is_less.then_some(lost_ns))
+    if finding.weight >= f64::MAX {
+        return "the confidence in all other findings".to_owned();
+    }
+    let (of, lost_ns) = (&finding.share, finding.lost_ns().unwrap_or(0));
+    let (shown, lost) = (duration(of.ns), duration(lost_ns));
+    let is_other = lost_ns > 0 && of.ns > 0 && shown != lost;
+    match (is_other, of.samples) {
+        (true, 0) => format!(
+            "{}, {shown}; {lost} of all threads with work together",
+            share(of, None)
+        ),
+        (true, _) if lost_ns < of.ns => match of.of.ends_with(CPU_TIME) {
+            true => share(of, Some(lost_ns)),
+            false => format!("{}; {lost} of it counts as lost", share(of, None)),
+        },
+        _ => share(of, None),
+    }
 }
 
 fn share(share: &Share, on_all_ns: Option<u64>) -> String {
@@ -358,6 +373,7 @@ mod tests {
                     high: 0.5,
                     ns: 3_000_000_000,
                     samples: 40,
+                    waits: 0,
                 },
                 evidence: vec![Evidence {
                     text: "seen in 40 looks".to_owned(),
@@ -502,6 +518,27 @@ mod tests {
     }
 
     #[test]
+    fn cost_relates_its_time_to_the_time_lost() {
+        let mut finding = explanation("GET /a").findings.remove(0);
+        finding.weight = f64::MAX;
+        assert_eq!(cost(&finding), "the confidence in all other findings");
+        finding.share.value = 0.04;
+        let all = "4.0 % of the wall time of GET /a";
+        for (weight, samples, ns, expected) in [
+            (3.0, 40, 3_000_000_000, "3.00 s, 40 samples"),
+            (1.5, 40, 3_000_000_000, "3.00 s, 40 samples; 1.50 s of it counts as lost"),
+            (3.39, 0, 796_000_000, ", 796 ms; 3.39 s of all threads with work together"),
+            (0.796, 0, 796_000_000, ", counted"),
+            (3.39, 0, 0, ", counted"),
+        ] {
+            finding.weight = weight;
+            (finding.share.samples, finding.share.ns) = (samples, ns);
+            let told = cost(&finding);
+            assert!(told.starts_with(all) && told.ends_with(expected), "{told}");
+        }
+    }
+
+    #[test]
     fn samples_that_only_count_have_no_time() {
         let mut some = Share {
             of: "the samples".to_owned(),
@@ -510,6 +547,7 @@ mod tests {
             high: 0.6,
             ns: 0,
             samples: 40,
+            waits: 0,
         };
         let told = share(&some, None);
         assert_eq!(
@@ -529,6 +567,7 @@ mod tests {
             high: 0.6,
             ns: 1_400_000_000,
             samples: 40,
+            waits: 0,
         };
         assert_eq!(
             share(&some, Some(700_000_000)),

@@ -81,7 +81,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             busy = minus(&busy, &workers.for_it);
         }
         let of_own = format!("the wall time of {} on its own threads", of.name);
-        let share = crate::share::Share::sampled(&wait.weight, &busy, of_own);
+        let share = crate::share::Share {
+            waits: wait.events,
+            ..crate::share::Share::sampled(&wait.weight, &busy, of_own)
+        };
         if share.is_at_least(SHARE, SURELY, LOOKS) {
             let mut evidence = vec![wait.evidence(facts, &whose, wait.seen())];
             evidence.extend(workers.as_ref().map(|workers| workers.evidence(facts)));

@@ -109,14 +109,17 @@ fn other_measures(facts: &Facts<'_>) -> Option<String> {
     (!all.is_empty()).then(|| some_of(&all))
 }
 
-/// Share of lost samples, if it is high: by time, or by number if the lost time is unknown.
+/// Share of lost samples, if it is high: by time, or by number if the lost time is unknown. Where
+/// dwell names losses without time, nothing is lost: the thread's next sample has the time.
 fn lost(profile: &Profile) -> Option<String> {
     let losses = || profile.losses().iter();
     let time = losses().fold(0u64, |sum, loss| sum.saturating_add(loss.weight_ns));
     let number = losses().fold(0u64, |sum, loss| sum.saturating_add(loss.samples));
     let total = profile.total();
     let part = |lost: u64, kept: u64| lost as f64 / lost.saturating_add(kept).max(1) as f64;
+    let is_ours = profile.info().recorder() == Recorder::Dwell;
     match (time, part(time, total.sum), part(number, total.samples)) {
+        (0, ..) if is_ours => None,
         (1.., of_time, _) if of_time > LOST => {
             Some(format!("{} of its time was lost", percent(of_time)))
         }
@@ -202,9 +205,12 @@ mod tests {
 
     #[test]
     fn losses_are_reported_by_time_or_by_number() {
-        let lost = |samples, weight_ns| {
+        let lost = |is_ours: bool, samples, weight_ns| {
             let mut art = Art::default();
             art.cpu("w", "", "app.A.b", 200, 10);
+            if !is_ours {
+                art.builder.info.profiler_version.clear();
+            }
             art.builder.losses.push(Loss {
                 cause: "no room".to_owned(),
                 samples,
@@ -213,15 +219,16 @@ mod tests {
             art.found(check).first().map(|found| found.what.clone())
         };
         // 200 samples of 10 ms are 2 s.
-        let of_time = lost(1, 500_000_000).unwrap();
+        let of_time = lost(true, 1, 500_000_000).unwrap();
         assert!(of_time.contains("20 % of its time was lost"), "{of_time}");
-        assert_eq!(lost(1000, 1_000_000), None);
-        let of_number = lost(50, 0).unwrap();
+        assert_eq!(lost(true, 1000, 1_000_000), None);
+        let of_number = lost(false, 50, 0).unwrap();
         assert!(
             of_number.contains("50 samples were lost, 20 % of all"),
             "{of_number}"
         );
-        assert_eq!(lost(10, 0), None);
+        assert_eq!(lost(false, 10, 0), None);
+        assert_eq!(lost(true, 50, 0), None, "other samples have their time");
     }
 
     #[test]

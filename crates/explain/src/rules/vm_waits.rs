@@ -1,8 +1,9 @@
 //! Threads that wait for the JVM or the kernel: until a method is compiled, or until a page is in
 //! memory.
 
+use super::warmup::START_NS;
 use super::{no_such_waits, no_wall};
-use crate::evidence::Facts;
+use crate::evidence::{Entry, Facts, Kind as Subject};
 use crate::finding::{Finding, Sure, Verdict};
 use crate::numbers::{duration, short};
 use crate::share::Share;
@@ -78,7 +79,8 @@ fn check(facts: &Facts<'_>, kind: &Kind) -> Verdict {
     let mut found = Vec::new();
     // Code that is compiled, or memory that is read, is met in many methods: one finding for all.
     let waits = gather(facts, |entry| {
-        (entry.cause == kind.cause).then_some(entry.subject)
+        let is_of_kind = entry.cause == kind.cause && !is_start(facts, entry);
+        is_of_kind.then_some(entry.subject)
     });
     for (_, wait) in waits {
         let Some(whose) = wait.whose(facts).filter(|whose| whose.matters(facts)) else {
@@ -104,6 +106,15 @@ fn check(facts: &Facts<'_>, kind: &Kind) -> Verdict {
         }
     }
     Verdict::Found(found)
+}
+
+/// Whether a thread waited outside of requests while the JVM started: every JVM compiles code and
+/// reads its files then.
+fn is_start(facts: &Facts<'_>, entry: &Entry<'_>) -> bool {
+    let started_ns = facts.profile.info().jvm_start_ns;
+    let subject = facts.subjects.get(entry.subject);
+    let is_request = subject.is_some_and(|subject| subject.kind == Subject::Endpoint);
+    started_ns > 0 && !is_request && entry.last_ns < started_ns.saturating_add(START_NS)
 }
 
 fn what(facts: &Facts<'_>, kind: &Kind, whose: &Whose, share: &Share, place: &str) -> String {
@@ -138,11 +149,40 @@ mod tests {
         assert_eq!(art.found(pages), []);
     }
 
+    /// What is found of waits for the compiler: their number, the looks of each, the JVM's age.
+    fn found(endpoint: &str, waits: u64, looks: u64, age: Option<u64>) -> usize {
+        let mut art = Art::lasting(5);
+        if let Some(age) = age {
+            art.age(age);
+        }
+        for _ in 0..waits {
+            art.look("main", endpoint, "jit-wait", "app.Main.start", looks, 20);
+        }
+        art.cpu("main", endpoint, "app.Main.start", 10, 10);
+        art.found(compiler).len()
+    }
+
+    #[test]
+    fn few_waits_are_no_finding_unless_long() {
+        assert_eq!(found("", 2, 5, None), 0, "10 samples of 2 waits");
+        assert_eq!(found("", 3, 3, None), 1, "9 samples of 3 waits");
+        assert_eq!(found("", 1, 12, None), 1, "12 samples of 1 wait");
+    }
+
+    #[test]
+    fn starting_jvm_waits_for_its_compiler() {
+        assert_eq!(found("", 10, 4, Some(0)), 0);
+        assert_eq!(found("", 10, 4, Some(60)), 1);
+        assert_eq!(found("GET /r", 10, 4, Some(0)), 1);
+    }
+
     #[test]
     fn page_faults_are_reported_unless_rare() {
-        for (looks, expected) in [(12, 1), (2, 0)] {
+        for (waits, expected) in [(3, 1), (2, 0)] {
             let mut art = Art::default();
-            art.look("w-1", "", "page-fault", "app.Archive.sum", looks, 20);
+            for _ in 0..waits {
+                art.look("w-1", "", "page-fault", "app.Archive.sum", 4, 20);
+            }
             art.cpu("w-1", "", "app.Archive.sum", 40, 10);
             let found = art.found(pages);
             assert_eq!(found.len(), expected, "{found:?}");

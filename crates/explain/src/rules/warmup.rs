@@ -17,7 +17,7 @@ const SAMPLES: u64 = 20;
 /// Less of a processor than this delays nothing.
 const LEAST: f64 = 0.05;
 /// Age up to which a JVM is starting. Every healthy JVM compiles and loads classes then.
-const START_NS: u64 = 10_000_000_000;
+pub(super) const START_NS: u64 = 10_000_000_000;
 /// Least recorded time after the start for a finding.
 const LATER_NS: u64 = 5_000_000_000;
 /// A JVM that is younger than this warms up.
