@@ -134,15 +134,43 @@ impl Profile {
         &self.monitor_owners
     }
 
+    /// The time that each of the [`monitor_owners`](Profile::monitor_owners) stands for, scaled to
+    /// the blocked time of its class. Waits that ask last longer than the others, so alone they
+    /// would stand for more time than was blocked.
+    #[must_use]
+    pub fn owners_blocked(&self) -> Vec<Weight> {
+        let mut blocked: HashMap<NameId, u64> = HashMap::new();
+        for wait in &self.monitor_waits {
+            let sum = blocked.entry(wait.class).or_default();
+            *sum = sum.saturating_add(wait.weight_ns);
+        }
+        let mut asked: HashMap<NameId, u64> = HashMap::new();
+        for owner in &self.monitor_owners {
+            let sum = asked.entry(owner.class).or_default();
+            *sum = sum.saturating_add(owner.weight_ns);
+        }
+        let scaled = |owner: &MonitorOwner| {
+            let weight = owner.weight();
+            let sums = [&blocked, &asked].map(|sums| sums.get(&owner.class).copied());
+            match sums {
+                [Some(blocked), Some(asked)] if asked > 0 => {
+                    weight.scaled(blocked as f64 / asked as f64)
+                }
+                _ => weight,
+            }
+        };
+        self.monitor_owners.iter().map(scaled).collect()
+    }
+
     /// The time in waits for monitors by where their owners were when they began, the most first.
     #[must_use]
     pub fn owner_rows(&self) -> Vec<OwnerRow> {
         let mut rows: HashMap<_, Weight> = HashMap::new();
-        for it in &self.monitor_owners {
+        for (it, weight) in self.monitor_owners.iter().zip(self.owners_blocked()) {
             let group = it.owner.map(|owner| group_of(self.thread_name(owner)));
             let methods = it.node.map_or(Vec::new(), |node| self.own_methods(node));
             let waiter = self.place(it.waiter_node);
-            *rows.entry((it.class, group, methods, waiter)).or_default() += &it.weight();
+            *rows.entry((it.class, group, methods, waiter)).or_default() += &weight;
         }
         let row = |((class, group, methods, waiter), blocked)| OwnerRow {
             class: self.names.text(class).to_owned(),

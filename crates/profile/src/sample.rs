@@ -202,6 +202,17 @@ impl Weight {
         }
     }
 
+    /// As a part or a multiple of itself, with its error.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Weight {
+        Weight {
+            sum: (self.sum as f64 * factor).round() as u64,
+            squares: self.squares * factor * factor,
+            samples: self.samples,
+            heaviest: self.heaviest * factor,
+        }
+    }
+
     /// The standard error of [`share`](Weight::share), where this weight is part of `whole`.
     ///
     /// With p the share, S the whole's sum, A the squares inside the part and B those outside:

@@ -122,3 +122,48 @@ fn owners_are_grouped_by_method_and_waiter() {
         .map(|it| it.weight().squares);
     assert_eq!(squares.collect::<Vec<_>>(), [0.0, 750_000.0]);
 }
+
+/// Waits that ask take longer. Their sum by class is that of all waits for the class nevertheless.
+#[test]
+fn owners_are_scaled_to_the_blocked_time_of_their_class() {
+    let mut chunk = writer();
+    let waiter = thread(&mut chunk, "w-1", 1);
+    let waits = stack(&mut chunk, 1, "a/A", "take");
+    for (name, blocked_ns, asked_ns) in [("a/Ledger", 3_000, 4_000), ("a/Book", 500, 250)] {
+        let class = chunk.object_class(name);
+        chunk.monitor_enter(&MonitorEnter {
+            ticks: 5,
+            duration_ticks: 100,
+            thread: waiter,
+            stack: waits,
+            class,
+            weight_ns: blocked_ns,
+            ..MonitorEnter::default()
+        });
+        for weight_ns in [asked_ns, asked_ns] {
+            chunk.event(&Event::MonitorOwner {
+                ticks: 6,
+                owner: waiter,
+                stack: waits,
+                class: name,
+                waiter,
+                waiter_stack: waits,
+                address: 7,
+                duration_ns: 250,
+                weight_ns,
+                failure: "",
+            });
+        }
+    }
+    let profile = Profile::from_recording(read(chunk));
+    let scaled = profile.owners_blocked();
+    let sums: Vec<u64> = scaled.iter().map(|weight| weight.sum).collect();
+    assert_eq!(sums, [1_500, 1_500, 250, 250]);
+    // 4000 * (4000 - 250) by (3/8)^2; a weight of a wait's duration is certain.
+    assert_eq!(scaled[0].squares, 2_109_375.0);
+    assert_eq!(scaled[2].squares, 0.0);
+    let rows = profile.owner_rows();
+    let rows = rows.iter().map(|row| (row.class.as_str(), row.blocked.sum));
+    let rows: Vec<_> = rows.collect();
+    assert_eq!(rows, [("a.Ledger", 3_000), ("a.Book", 500)]);
+}

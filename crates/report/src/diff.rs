@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use std::io;
 
 use dwell_profile::diff::{Base, Change, Per, Sums, stable};
-use dwell_profile::{GroupBy, IDLE, Measured, NodeId, Profile, Unit, WallFilter, Weight};
+use dwell_profile::{
+    GroupBy, IDLE, Measured, NodeId, Profile, Unit, WallFilter, Weight, is_of_platform,
+};
 use serde_json::{Value, json};
 
 use crate::latencies;
@@ -20,7 +22,7 @@ pub use growth_limits::{Limit, Limited, Outcome, Verdict};
 /// The widest line.
 const COLUMNS: usize = 100;
 /// Rows of a table that are more than chance, and of those that are not.
-const ROWS: usize = 15;
+const ROWS: usize = 20;
 const ROWS_OF_CHANCE: usize = 5;
 /// Rows of a table in JSON.
 const JSON_ROWS: usize = 1000;
@@ -55,6 +57,23 @@ impl Table {
 fn is_idle(name: &str) -> bool {
     let rest = name.strip_prefix(IDLE);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(": "))
+}
+
+/// Whether a row is a method of the program, by its name: neither of the runtime nor native code.
+fn is_of_program(name: &str) -> bool {
+    let method = name.rsplit(": ").next().unwrap_or(name);
+    let is_native = method.starts_with('[') || method.contains("::") || method.contains(".so.");
+    let class = method.rsplit_once('.').map_or("", |(class, _)| class);
+    !is_native && !class.is_empty() && !is_of_platform(class)
+}
+
+/// The significant rows, those of the program first, and all others.
+fn by_significance<'c>(
+    rows: impl Iterator<Item = &'c Change>,
+) -> (Vec<&'c Change>, Vec<&'c Change>) {
+    let (mut told, rest): (Vec<_>, Vec<_>) = rows.partition(|change| change.is_significant);
+    told.sort_by_key(|change| !is_of_program(&change.name));
+    (told, rest)
 }
 
 /// Differences of wall time, the largest first. Idle time is tested separately, so that the
@@ -205,17 +224,12 @@ impl Compared<'_> {
             .changes
             .iter()
             .partition(|change| table.is_idle(change));
-        let (told, rest): (Vec<&Change>, Vec<&Change>) = rows
-            .iter()
-            .copied()
-            .partition(|change| change.is_significant);
-        let mut shown = 0usize;
+        let (told, rest) = by_significance(rows.iter().copied());
         for change in told
             .iter()
             .take(ROWS)
             .chain(rest.iter().take(ROWS_OF_CHANCE))
         {
-            shown += 1;
             let mark = if change.is_significant { "*" } else { " " };
             let note = match (change.is_new(), change.is_gone()) {
                 (true, _) => "new ",
@@ -234,10 +248,11 @@ impl Compared<'_> {
         }
         let _ = writeln!(
             text,
-            "  {} of {} rows are significant, {} are not shown",
+            "  {} of {} rows are significant; not shown: {} of these, {} of the others",
             told.len(),
             rows.len(),
-            rows.len().saturating_sub(shown)
+            told.len().saturating_sub(ROWS),
+            rest.len().saturating_sub(ROWS_OF_CHANCE)
         );
         if let Some(idle) = idle.iter().find(|change| change.name == IDLE) {
             let (a, b) = (self.rate(idle.rate_a), self.rate(idle.rate_b));
@@ -431,6 +446,44 @@ mod tests {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
         assert!(text.lines().all(|line| line.len() <= COLUMNS));
+    }
+
+    #[test]
+    fn significant_rows_of_the_program_are_first() {
+        let change = |name: &str, is_significant| Change {
+            name: name.to_owned(),
+            a: Weight::default(),
+            b: Weight::default(),
+            rate_a: 0.0,
+            rate_b: 1.0,
+            error: 0.1,
+            z: 10.0,
+            is_significant,
+        };
+        let rows = [
+            change("libjvm.so.Thread::call_run", true),
+            change("java.lang.Thread.run", true),
+            change("libc.so.6.write", false),
+            change("app.Orders.get", true),
+            change("[kernel].[system call]", true),
+            change("app.Orders.put", false),
+            change("park: app.Stock.take", true),
+            change("socket: sun.nio.ch.Net.poll", true),
+        ];
+        let (told, rest) = by_significance(rows.iter());
+        let names = |rows: Vec<&Change>| -> Vec<String> {
+            rows.iter().map(|row| row.name.clone()).collect()
+        };
+        let expected = [
+            "app.Orders.get",
+            "park: app.Stock.take",
+            "libjvm.so.Thread::call_run",
+            "java.lang.Thread.run",
+            "[kernel].[system call]",
+            "socket: sun.nio.ch.Net.poll",
+        ];
+        assert_eq!(names(told), expected);
+        assert_eq!(names(rest), ["libc.so.6.write", "app.Orders.put"]);
     }
 
     #[test]

@@ -428,7 +428,8 @@ mod tests {
         for line in [
             "Time lost, out of 20.0 s (the wall time of requests):",
             "   cost        40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
-             samples",
+             samples; 1.00",
+            "               s of it counts as lost",
             "   evidence    seen in 40 looks [wall, cause monitor, endpoint GET /a]",
             "                 a.B.GET /a",
             "   fix         shorten it",
@@ -526,8 +527,18 @@ mod tests {
         let all = "4.0 % of the wall time of GET /a";
         for (weight, samples, ns, expected) in [
             (3.0, 40, 3_000_000_000, "3.00 s, 40 samples"),
-            (1.5, 40, 3_000_000_000, "3.00 s, 40 samples; 1.50 s of it counts as lost"),
-            (3.39, 0, 796_000_000, ", 796 ms; 3.39 s of all threads with work together"),
+            (
+                1.5,
+                40,
+                3_000_000_000,
+                "3.00 s, 40 samples; 1.50 s of it counts as lost",
+            ),
+            (
+                3.39,
+                0,
+                796_000_000,
+                ", 796 ms; 3.39 s of all threads with work together",
+            ),
             (0.796, 0, 796_000_000, ", counted"),
             (3.39, 0, 0, ", counted"),
         ] {

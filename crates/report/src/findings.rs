@@ -312,7 +312,8 @@ mod tests {
             "Blocked by locks: 4.00 ms",
             "  locks of java.util.concurrent: not recorded; record with -e cpu,wall,lock",
             "    75.0 %    0.0      3.00 ms          1    3.00 ms         1  a.Ledger",
-            "  from 2 sampled waits, which stand for 4.00 ms; holder unknown for 1.00 ms (25.0 %)",
+            "  from 2 sampled waits, scaled to the 3.00 ms blocked; holder unknown for 750 us \
+             (25.0 %)",
         ] {
             assert!(text.lines().any(|l| l == line), "no {line:?} in\n{text}");
         }

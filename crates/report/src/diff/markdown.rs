@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use dwell_profile::Unit;
 use dwell_profile::diff::Change;
 
-use super::{Compared, Table};
+use super::{Compared, Table, by_significance};
 use crate::number::{count, duration};
 use crate::plain::shortened;
 use crate::unread::unread_words;
@@ -56,7 +56,7 @@ impl Compared<'_> {
 
     fn rows(&self, text: &mut String, table: &Table, significant: usize) {
         let rows = table.changes.iter().filter(|it| !table.is_idle(it));
-        let (told, rest): (Vec<&Change>, Vec<&Change>) = rows.partition(|it| it.is_significant);
+        let (told, rest) = by_significance(rows);
         if told.is_empty() && rest.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@ use dwell_profile::{LiveObject, Profile};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
+use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints, whole};
 use super::events::since;
 use super::requests::Requests;
 
@@ -14,15 +14,16 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     let all = profile.live();
     let of = |object: &LiveObject| object.allocated;
     let small = |number: u64| number.min(u64::from(u32::MAX));
+    // Objects that no collection has met are in a sum of their own.
+    let key = |o: &LiveObject| (of(o).class, o.collections == 0);
+    let objects = whole(all.iter().map(|o| (key(o), of(o).objects())));
     vec![
         Column::new("live.time", U48, all, |o| time(of(o).time_ns)),
         Column::new("live.thread", U32, all, |o| of(o).thread.into()),
         Column::new("live.node", U32, all, |o| calls.of_node(of(o).node).into()),
         Column::new("live.class", U32, all, |o| of(o).class.into()),
         Column::new("live.bytes", U48, all, |o| of(o).bytes.min(U48_MAX)),
-        Column::new("live.objects", U48, all, |o| {
-            (of(o).objects().round() as u64).min(U48_MAX)
-        }),
+        Column::new("live.objects", U48, &objects, |objects| *objects),
         Column::new("live.age", U48, all, |o| o.age_ns.min(U48_MAX)),
         Column::new("live.collections", U32, all, |o| small(o.collections)),
         Column::new("live.endpoint", U16, all, |o| {

@@ -7,7 +7,7 @@ use dwell_profile::{Allocation, ContextId, Profile, SAMPLES_MAX};
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints};
+use super::columns::{Column, U16, U32, U48, U48_MAX, endpoint, endpoints, whole};
 use super::events::since;
 use super::requests::Requests;
 use crate::incomplete::incomplete_allocations;
@@ -53,6 +53,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     let (time, endpoints) = (since(profile), endpoints(profile));
     let all = entries(profile, SAMPLES_MAX);
     let small = |number: u64| number.min(u64::from(u32::MAX));
+    let objects = whole(all.iter().map(|a| (a.of.class, a.objects)));
     vec![
         Column::new("alloc.time", U48.differences(), &all, |a| {
             time(a.of.time_ns)
@@ -61,9 +62,7 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
         Column::new("alloc.node", U32, &all, |a| calls.of_node(a.of.node).into()),
         Column::new("alloc.class", U32, &all, |a| a.of.class.into()),
         Column::new("alloc.bytes", U48, &all, |a| a.of.bytes.min(U48_MAX)),
-        Column::new("alloc.objects", U48, &all, |a| {
-            (a.objects.round() as u64).min(U48_MAX)
-        }),
+        Column::new("alloc.objects", U48, &objects, |objects| *objects),
         Column::new("alloc.count", U32, &all, |a| small(a.count)),
         Column::new("alloc.endpoint", U16, &all, |a| {
             endpoint(profile, &endpoints, a.of.context)

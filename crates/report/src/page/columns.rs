@@ -5,6 +5,8 @@
 //! before it (the first one minus 0), modulo 2^(8k).
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::io::{self, Write};
 
 use dwell_explain::own_methods;
@@ -21,6 +23,20 @@ pub(super) const U48_MAX: u64 = (1 << 48) - 1;
 
 /// Rows by which it is found out which form of a column compresses better.
 const TRIED: usize = 1 << 16;
+
+/// Numbers as whole ones. For each key their sum is that of the numbers, rounded. If each number
+/// were rounded by itself, a sum of many would be wrong.
+pub(super) fn whole<K: Eq + Hash>(numbers: impl Iterator<Item = (K, f64)>) -> Vec<u64> {
+    let mut sums: HashMap<K, (f64, u64)> = HashMap::new();
+    let whole = numbers.map(|(key, number)| {
+        let (sum, given) = sums.entry(key).or_default();
+        *sum += number;
+        let next = (sum.round() as u64).saturating_sub(*given).min(U48_MAX);
+        *given = given.saturating_add(next);
+        next
+    });
+    whole.collect()
+}
 
 /// One column.
 pub(super) struct Column {
@@ -372,6 +388,21 @@ mod tests {
     fn planes_hold_all_lowest_bytes_first() {
         let column = Column::new("x", U16, &[0x0102u64, 0x0304], |&value| value);
         assert_eq!(column.planes, [2, 4, 1, 3]);
+    }
+
+    #[test]
+    fn whole_numbers_keep_the_sum_of_each_key() {
+        let mut numbers = vec![(7, 100.0); 3];
+        for _ in 0..10 {
+            numbers.extend([(7, 1.4), (9, 0.4)]);
+        }
+        let whole = whole(numbers.iter().copied());
+        let sum = |key| -> u64 {
+            let of_key = numbers.iter().zip(&whole).filter(|((of, _), _)| *of == key);
+            of_key.map(|(_, number)| number).sum()
+        };
+        assert_eq!((sum(7), sum(9)), (314, 4));
+        assert_eq!(whole[..3], [100, 100, 100]);
     }
 
     #[test]

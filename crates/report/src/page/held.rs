@@ -10,19 +10,25 @@ use super::locks::choices;
 /// The columns; empty ones where no wait asked.
 pub(super) fn columns(profile: &Profile, calls: &Calls<'_>) -> Vec<Column> {
     let time = since(profile);
-    let all = profile.monitor_owners();
+    let weights = profile.owners_blocked();
+    let all: Vec<_> = profile.monitor_owners().iter().zip(&weights).collect();
+    let all = &all[..];
     let node = |node| numbered(Some(calls.of_node(node)));
     vec![
-        Column::new("held.time", U48.differences(), all, |o| time(o.time_ns)),
-        Column::new("held.duration", U48, all, |o| o.duration_ns.min(U48_MAX)),
-        Column::new("held.class", U32, all, |o| o.class.into()),
-        Column::new("held.ns", U48, all, |o| o.weight_ns.min(U48_MAX)),
-        Column::new("held.choices", U32, all, |o| choices(&o.weight())),
-        Column::new("held.owner", U32, all, |o| numbered(o.owner)),
+        Column::new("held.time", U48.differences(), all, |(o, _)| {
+            time(o.time_ns)
+        }),
+        Column::new("held.duration", U48, all, |(o, _)| {
+            o.duration_ns.min(U48_MAX)
+        }),
+        Column::new("held.class", U32, all, |(o, _)| o.class.into()),
+        Column::new("held.ns", U48, all, |(_, w)| w.sum.min(U48_MAX)),
+        Column::new("held.choices", U32, all, |(_, w)| choices(w)),
+        Column::new("held.owner", U32, all, |(o, _)| numbered(o.owner)),
         // 0: it is not known where the owner was.
-        Column::new("held.node", U32, all, |o| o.node.map_or(0, node)),
-        Column::new("held.waiter", U32, all, |o| numbered(o.waiter)),
-        Column::new("held.waiter_node", U32, all, |o| node(o.waiter_node)),
+        Column::new("held.node", U32, all, |(o, _)| o.node.map_or(0, node)),
+        Column::new("held.waiter", U32, all, |(o, _)| numbered(o.waiter)),
+        Column::new("held.waiter_node", U32, all, |(o, _)| node(o.waiter_node)),
     ]
 }
 

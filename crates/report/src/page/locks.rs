@@ -6,7 +6,7 @@ use dwell_profile::{ContextId, Locked, NameId, Profile, SAMPLES_MAX, WallFilter,
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::columns::{Column, U8, U16, U32, U48, U48_MAX, endpoint, endpoints, numbered};
+use super::columns::{Column, U8, U16, U32, U48, U48_MAX, endpoint, endpoints, numbered, whole};
 use super::events::since;
 use super::requests::Requests;
 
@@ -54,15 +54,14 @@ pub(super) fn columns(profile: &Profile, calls: &Calls<'_>, requests: &Requests)
     let (time, endpoints) = (since(profile), endpoints(profile));
     let all = entries(profile, SAMPLES_MAX);
     let small = |number: u64| number.min(u64::from(u32::MAX));
+    let waits = whole(all.iter().map(|of| (of.class, of.waits)));
     vec![
         Column::new("lock.time", U48.differences(), &all, |l| time(l.time_ns)),
         Column::new("lock.thread", U32, &all, |l| l.thread.into()),
         Column::new("lock.node", U32, &all, |l| calls.of_node(l.node).into()),
         Column::new("lock.class", U32, &all, |l| l.class.into()),
         Column::new("lock.ns", U48, &all, |l| l.weight.sum.min(U48_MAX)),
-        Column::new("lock.waits", U48, &all, |l| {
-            (l.waits.round() as u64).min(U48_MAX)
-        }),
+        Column::new("lock.waits", U48, &waits, |waits| *waits),
         Column::new("lock.duration", U48, &all, |l| l.duration_ns.min(U48_MAX)),
         Column::new("lock.longest", U48, &all, |l| l.lasted_ns.min(U48_MAX)),
         Column::new("lock.count", U32, &all, |l| small(l.weight.samples)),

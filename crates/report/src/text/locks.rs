@@ -3,7 +3,7 @@
 use super::{COLUMNS, ROWS, Report};
 use crate::number::{count, duration, percent, plural};
 use crate::plain::shortened;
-use dwell_profile::{LockClass, MonitorSums, OwnerRow, Weight};
+use dwell_profile::{LockClass, MonitorSums, OwnerRow, WallFilter, Weight};
 
 /// Maximum number of classes with owners.
 const TOLD: usize = 5;
@@ -98,13 +98,17 @@ impl Report<'_> {
             chosen += &wait.weight();
         }
         self.raw(&format!(
-            "  monitors: {} of {} in all, exact; {} recorded, which stand for {} (+- {})",
+            "  monitors: {} of {} in all, exact",
             plural(sums.waits, "wait"),
             duration(sums.blocked_ns),
+        ));
+        self.raw(&format!(
+            "  {} recorded, which stand for {} (+- {}); tables below are from these",
             plural(chosen.samples, "wait"),
             duration(chosen.sum),
             duration(chosen.standard_error().round() as u64),
         ));
+        self.sampled_as_monitor();
         self.raw(&format!(
             "  all waits of at least {} are recorded, shorter ones at random",
             duration(sums.interval_ns)
@@ -130,6 +134,21 @@ impl Report<'_> {
         }
     }
 
+    /// The sampled time of the same waits, which is shorter.
+    fn sampled_as_monitor(&mut self) {
+        if !self.profile.has_wall() || self.profile.info().event_waits.is_some() {
+            return;
+        }
+        let by_cause = (self.profile).wall_by(&WallFilter::default(), |wall| wall.cause);
+        let monitor = by_cause.iter().find(|(cause, _)| *cause == "monitor");
+        let sampled = monitor.map_or(0, |(_, weight)| weight.sum);
+        self.raw(&format!(
+            "  wall time has {} of cause monitor: a wait also includes time that the thread is",
+            duration(sampled)
+        ));
+        self.raw("  running or runnable, before it blocks and after it wakes up");
+    }
+
     /// Where owners were, as waits asked that began.
     fn owners(&mut self) {
         let owners = self.profile.monitor_owners();
@@ -137,10 +156,10 @@ impl Report<'_> {
             return;
         }
         let (mut all, mut unknown) = (Weight::default(), Weight::default());
-        for owner in owners {
-            all += &owner.weight();
+        for (owner, weight) in owners.iter().zip(self.profile.owners_blocked()) {
+            all += &weight;
             if owner.node.is_none() {
-                unknown += &owner.weight();
+                unknown += &weight;
             }
         }
         self.raw("");
@@ -166,7 +185,7 @@ impl Report<'_> {
         }
         self.more(rows.len(), ROWS);
         self.raw(&format!(
-            "  from {}, which stand for {}; holder unknown for {} ({})",
+            "  from {}, scaled to the {} blocked; holder unknown for {} ({})",
             plural(all.samples, "sampled wait"),
             duration(all.sum),
             duration(unknown.sum),
@@ -196,8 +215,9 @@ impl Report<'_> {
     }
 }
 
-/// `  12.3 %   0.4`: a share and its error, 17 columns.
+/// `  12.3 %   0.4`: a share and its error, 17 columns. A wait for a monitor, which is an event, is
+/// never a wall-clock sample that was not taken.
 fn share_cells(weight: &Weight, all: &Weight) -> String {
-    let error = weight.share_error(all) * 100.0;
+    let error = weight.share_error_of_seen(all) * 100.0;
     format!("{:>10} {error:>6.1}", percent(weight.share(all)))
 }

@@ -14,7 +14,7 @@ pub use safepoints::safepoint_line;
 
 use std::fmt::Write as _;
 
-use dwell_profile::{GroupBy, Platform, Profile, Row, Unit, Weight, sort_by_total};
+use dwell_profile::{GroupBy, Platform, Profile, Recorder, Row, Unit, Weight, sort_by_total};
 
 use unicode_width::UnicodeWidthStr;
 
@@ -58,16 +58,19 @@ pub fn text_with(profile: &Profile, options: TextOptions) -> String {
     report.cost();
     report.stops();
     report.reasons();
-    report.waits();
-    report.requests();
-    report.alive();
-    report.allocations();
-    report.locks();
-    report.event_tables();
+    report.section("Requests", Report::latencies);
+    let of_samples = match profile.info().measured.is_of_processors() {
+        true => "CPU time",
+        false => "Samples",
+    };
+    report.section(of_samples, Report::samples);
+    report.section("Wall time", Report::waits);
+    report.section("Time of requests", Report::time_of_requests);
+    report.section("Locks", Report::locks);
+    report.section("Allocations", Report::allocations);
+    report.section("Objects that stay alive", Report::alive);
+    report.section("Events", Report::event_tables);
     if report.total.samples > 0 {
-        report.shares();
-        report.methods();
-        report.threads();
         let note =
             "+-: one standard error of the share, from the number and weights of samples alone.";
         report.raw("");
@@ -113,6 +116,21 @@ impl<'p> Report<'p> {
     fn raw(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
+    }
+
+    /// Adds what `add` adds, below a heading; nothing if it adds nothing.
+    fn section(&mut self, title: &str, add: fn(&mut Self)) {
+        let begin = self.text.len();
+        add(self);
+        if self.text.len() > begin {
+            let body = self.text.split_off(begin);
+            self.raw("");
+            self.raw(&format!("=== {title} ==="));
+            if !body.starts_with('\n') {
+                self.raw("");
+            }
+            self.text.push_str(&body);
+        }
     }
 
     /// Adds a labelled line, shortened to fit.
@@ -266,7 +284,14 @@ impl<'p> Report<'p> {
                 weight_ns => format!(" ({})", duration(weight_ns)),
             };
             let text = format!("{}{weight}: {}", plural(loss.samples, "sample"), loss.cause);
-            self.line("lost", &text);
+            let is_ours = self.profile.info().recorder() == Recorder::Dwell;
+            match loss.weight_ns == 0 && is_ours {
+                true => self.line(
+                    "not taken",
+                    &format!("{text}; later samples have their time"),
+                ),
+                false => self.line("lost", &text),
+            }
         }
         self.line("", &crate::incomplete::incomplete(self.profile));
         let gaps = self.profile.gaps();
@@ -316,6 +341,15 @@ impl<'p> Report<'p> {
             format!("{} dropped", plural(cost.dropped, "sample")),
         ];
         self.list("", &parts);
+    }
+
+    /// The samples by role, kind of code, method and thread.
+    fn samples(&mut self) {
+        if self.total.samples > 0 {
+            self.shares();
+            self.methods();
+            self.threads();
+        }
     }
 
     fn shares(&mut self) {
@@ -436,8 +470,8 @@ pub(crate) mod tests {
     use super::*;
     use dwell_profile::told::GcPause;
     use dwell_profile::{
-        Builder, CpuLimit, CpuUse, FrameKind, Gap, Loss, Machine, Sample, SelfCost, Stretch,
-        text_art,
+        Builder, Context, CpuLimit, CpuUse, FrameKind, Gap, Look, Loss, Machine, MonitorSums,
+        Request, Sample, SelfCost, Stretch, text_art,
     };
     use proptest::prelude::*;
 
@@ -589,6 +623,64 @@ pub(crate) mod tests {
                 .count()
                 < 10
         );
+    }
+
+    #[test]
+    fn text_orders_sections_and_heads_each() {
+        let mut builder = full();
+        let endpoint = Some(builder.name("GET /a"));
+        let context = Some(builder.context(Context {
+            endpoint,
+            ..Context::default()
+        }));
+        builder.requests.push(Request {
+            time_ns: 0,
+            duration_ns: 5_000_000,
+            trace_id: 1,
+            local_root_span_id: 1,
+            endpoint,
+            count: 3,
+        });
+        let (thread, cause) = (builder.thread("w", 1, 1, false), builder.cause("monitor"));
+        let look = Look {
+            time_ns: 0,
+            duration_ns: 4_000_000,
+            thread,
+            node: 0,
+            cause,
+            weight_ns: 4_000_000,
+            count: 1,
+            choices: 0,
+            context,
+            detail: None,
+            owner: None,
+            owner_node: None,
+        };
+        builder.look(look);
+        builder.monitor_sums = Some(MonitorSums::default());
+        let text = text(&builder.finish());
+        let lines: Vec<&str> = text.lines().collect();
+        let heads = [
+            "=== Requests ===",
+            "Requests by endpoint",
+            "=== CPU time ===",
+            "Methods by self time",
+            "Methods by total time",
+            "Threads",
+            "=== Wall time ===",
+            "Wall time by endpoint",
+            "=== Time of requests ===",
+            "Where the time goes: GET /a",
+            "=== Locks ===",
+        ];
+        let mut from = 0;
+        for head in heads {
+            let at = lines[from..].iter().position(|line| *line == head);
+            from += at.unwrap_or_else(|| panic!("no {head:?} from line {from} on of\n{text}"));
+            assert_eq!(lines[from - 1], "", "{head}");
+        }
+        let heads = lines.iter().filter(|line| line.starts_with("==="));
+        assert_eq!(heads.count(), 5, "{text}");
     }
 
     /// A method's own samples differ from those with its callees.

@@ -20,6 +20,12 @@ const NONE: &str = "(no endpoint)";
 impl Report<'_> {
     /// Latencies by endpoint, and where the time of the largest ones goes.
     pub(super) fn requests(&mut self) {
+        self.latencies();
+        self.time_of_requests();
+    }
+
+    /// Number and latencies of requests by endpoint.
+    pub(super) fn latencies(&mut self) {
         let profile = self.profile;
         let mut rows: Vec<_> = profile.latencies().into_iter().collect();
         rows.sort_by_key(|(_, latencies)| std::cmp::Reverse(latencies.requests));
@@ -43,12 +49,16 @@ impl Report<'_> {
             }
             self.more(rows.len(), ENDPOINT_ROWS);
         }
-        self.self_check();
         if profile.has_derived_endpoints() {
             self.raw("");
             self.raw(&format!("endpoints: {}", crate::FROM_STACKS));
         }
-        match profile.has_wall() {
+    }
+
+    /// Activity of the threads of endpoints, and its check against the latencies.
+    pub(super) fn time_of_requests(&mut self) {
+        self.self_check();
+        match self.profile.has_wall() {
             true => self.time_of_endpoints(),
             false => self.samples_of_endpoints(),
         }
@@ -104,7 +114,7 @@ impl Report<'_> {
                 "{title}{}",
                 shortened(endpoint, COLUMNS - title.len())
             ));
-            self.raw("     share  95 % confidence       time  cause: most of it where");
+            self.raw("     share  95 % by request       time  cause: most of it where");
             let mut causes: Vec<_> = causes.iter().collect();
             causes.sort_by_key(|(_, split)| std::cmp::Reverse(split.weight.sum));
             for (cause, split) in causes {
