@@ -4,6 +4,7 @@
 //!
 //! At its end, a random number and the interval of the moment decide how long the wait must have
 //! lasted to be recorded ([`dwell_recorder::blocked`]). The wait draws the number when it begins.
+//! For a wait that asked, the interval is shorter ([`dwell_recorder::asked`]).
 //! The interval grows if there are too many waits ([`dwell_recorder::rate`]). The number has no
 //! influence on the interval before the wait has ended, so sums are unbiased. All waits are
 //! counted.
@@ -116,12 +117,13 @@ fn begins() {
         holder,
         at_ns,
     };
+    let (draw, asked) = owners::ask(agent, layout, draw, &begins);
     let begun = Begun {
         at_ns,
         monitor,
         owner,
         draw,
-        asked: owners::ask(agent, layout, draw, &begins),
+        asked,
     };
     match wanderer {
         None => BEGUN.set(begun),
@@ -169,18 +171,19 @@ fn is_over(
     agent.blocked.add(duration_ns);
     let interval_ns = INTERVAL_NS.load(Ordering::Relaxed);
     let set = |interval_ns| adapt(agent, interval_ns);
-    if duration_ns < threshold(begun.draw, interval_ns) {
+    let asked = &begun.asked;
+    let own_ns = asked::interval(interval_ns, asked.one_in);
+    if duration_ns < threshold(begun.draw, own_ns) {
         RATE.passed(now_ns, set);
         return;
     }
     RATE.sampled(now_ns, set);
-    let asked = &begun.asked;
     let is_seen = agent.engine.waited(
         record,
         &Wait {
             begin_ns: begun.at_ns,
             duration_ns,
-            weight_ns: weight(duration_ns, interval_ns),
+            weight_ns: weight(duration_ns, own_ns),
             monitor: begun.monitor,
             class: class(),
             owner: begun.owner,

@@ -11,7 +11,7 @@ use dwell_inside::hotspot::Agent;
 use dwell_inside::wall::look::Looker;
 use dwell_inside::wall::unmounted::by_id;
 use dwell_inside::{hook, owners, vantage};
-use dwell_recorder::asked::{MOST, PER_S, QUESTIONS, Why, asks, counts_as};
+use dwell_recorder::asked::{MOST, PER_S, QUESTIONS, Why, asks, counts_as, within_stratum};
 use dwell_recorder::rate::{Rate, Shared};
 use dwell_recorder::sys::process;
 use dwell_recorder::sys::task::{TaskFiles, Turn};
@@ -111,11 +111,13 @@ fn set(one_in: u64) -> bool {
 }
 
 /// Asks for the owner's stack when a wait begins, if the wait's random number `draw` says so.
-pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning) -> Asked {
+/// Returns the number that decides whether the wait is recorded, and the question.
+pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning) -> (u64, Asked) {
     let one_in = ONE_IN.load(Ordering::Relaxed);
+    let number = within_stratum(draw, one_in);
     if !asks(draw, one_in) {
         RATE.passed(begins.at_ns, set);
-        return Asked::default();
+        return (number, Asked::default());
     }
     let found = answered(agent, layout, begins);
     let now_ns = process::monotonic_ns();
@@ -126,11 +128,12 @@ pub fn ask(agent: &'static Agent, layout: &Layout, draw: u64, begins: &Beginning
         Ok(question) => (question, Why::NoAnswer),
         Err(why) => (0, why),
     };
-    Asked {
+    let asked = Asked {
         one_in,
         question,
         why: why as u32,
-    }
+    };
+    (number, asked)
 }
 
 /// Closes the question of a wait that is recorded and published, or that never ended.

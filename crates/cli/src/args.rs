@@ -753,7 +753,7 @@ pub struct Convert {
     #[arg(long, conflicts_with_all = ["event", "cause", "thread", "endpoint", "from", "to"])]
     pub safepoints: bool,
     /// Event of collapsed stacks: time, time in locks, or with alloc and live bytes, with the class
-    /// as innermost frame [default: cpu, or wall with one of the next options]
+    /// as innermost frame [default: cpu, or wall with --cause]
     #[arg(short, long, value_enum)]
     pub event: Option<Event>,
     /// Only wall time with these causes (running, runnable, monitor, lock, park, ...)

@@ -13,6 +13,7 @@ use dwell_profile::{Lack, Profile, WallFilter};
 use dwell_report::{Stacks, TextOptions};
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 /// `dwell report`.
 pub fn report(args: &Report) -> Result<()> {
@@ -105,6 +106,11 @@ enum Written {
     Nothing,
 }
 
+/// A time as the options take it, to the millisecond.
+fn seconds(time: Duration) -> String {
+    format!("{}s", (time.as_secs_f64() * 1000.0).round() / 1000.0)
+}
+
 /// A note about an output without stacks, in one line.
 fn empty_note(args: &Convert, stacks: &Stacks) -> String {
     let input = recording::shown(&args.input);
@@ -116,9 +122,7 @@ fn empty_note(args: &Convert, stacks: &Stacks) -> String {
         Stacks::Locked(_) => "waits for locks",
         Stacks::Late => "late threads",
     };
-    let time = |option, time: Option<std::time::Duration>| {
-        time.map(|time| (option, format!("{}s", time.as_secs_f64())))
-    };
+    let time = |option, time: Option<Duration>| time.map(|time| (option, seconds(time)));
     let causes = (!args.cause.is_empty()).then(|| args.cause.join(","));
     let given: Vec<(&str, String)> = [
         causes.map(|causes| ("--cause", causes)),
@@ -134,9 +138,8 @@ fn empty_note(args: &Convert, stacks: &Stacks) -> String {
         return format!("note: {input} has no {what}: the output is empty");
     }
     let has_name = args.thread.is_some() || args.endpoint.is_some();
-    let it = if given.len() > 1 { "one of them" } else { "it" };
     let names = if has_name {
-        " (in names, * is anything)"
+        " (* in a name matches anything)"
     } else {
         ""
     };
@@ -144,7 +147,7 @@ fn empty_note(args: &Convert, stacks: &Stacks) -> String {
         .iter()
         .map(|(option, value)| format!("{option} {value}"));
     let given = dwell_report::plain(&given.collect::<Vec<String>>().join(" "));
-    format!("note: no {what} in {input} is of {given}: the output is empty; change {it}{names}")
+    format!("note: the output is empty: {input} has no {what} with {given}{names}")
 }
 
 /// The output's format: that of an option, else that of the output's name.
@@ -184,14 +187,21 @@ fn format(args: &Convert) -> Result<Format> {
 fn check(args: &Convert, profile: &Profile, stacks: &Stacks) -> Result<()> {
     let input = args.input.display();
     let remedy = |lack| profile.info().remedy(lack);
+    let recorded = Duration::from_nanos(profile.info().duration_ns);
+    // Files of other tools may have no length.
+    if let Some(from) = args
+        .from
+        .filter(|from| *from >= recorded && !recorded.is_zero())
+    {
+        bail!(
+            "{input}: --from {} is after its end; it is {} long",
+            seconds(from),
+            seconds(recorded)
+        );
+    }
     match stacks {
         Stacks::Wall(_) if !profile.has_wall() => {
-            let other = match args.event.is_none() && args.cause.is_empty() {
-                true => ", or take its CPU time with -e cpu",
-                false => "",
-            };
-            let remedy = remedy(Lack::Wall);
-            bail!("{input}: has no wall time; {remedy}{other}");
+            bail!("{input}: has no wall time; {}", remedy(Lack::Wall));
         }
         Stacks::Allocated(_) if profile.allocations().is_empty() => {
             bail!("{input}: has no allocations; {}", remedy(Lack::Allocations))
@@ -369,7 +379,8 @@ fn stacks(args: &Convert) -> Result<Stacks> {
         Some(Event::Lock) => Ok(Stacks::Locked(filter)),
         Some(Event::All) => Err(all_is_recorded()),
         Some(Event::Cpu) => Ok(Stacks::Cpu(filter)),
-        None if filter == WallFilter::default() => Ok(Stacks::Cpu(filter)),
+        // Only a cause is of wall time alone; a selection of time or threads changes no event.
+        None if filter.causes.is_empty() => Ok(Stacks::Cpu(filter)),
         Some(Event::Wall) | None => Ok(Stacks::Wall(filter)),
     }
 }
@@ -418,7 +429,8 @@ mod tests {
             (&["-e", "cpu", "--thread", "a"], Unit::Samples),
             (&["-e", "wall"], Unit::Ns),
             (&["--cause", "park"], Unit::Ns),
-            (&["--from", "1s"], Unit::Ns),
+            (&["--from", "1s"], Unit::Samples),
+            (&["-e", "wall", "--from", "1s"], Unit::Ns),
             (&["-e", "lock"], Unit::Ns),
             (&["--safepoints"], Unit::Ns),
             (&["-e", "alloc"], Unit::Bytes),
@@ -430,21 +442,67 @@ mod tests {
     }
 
     #[test]
+    fn only_causes_select_wall_time() {
+        let all: &[&[&str]] = &[
+            &["--from", "1s"],
+            &["--to", "9s"],
+            &["--thread", "a"],
+            &["--endpoint", "b"],
+        ];
+        for options in all {
+            let is_cpu = matches!(stacks(&parsed(options)), Ok(Stacks::Cpu(_)));
+            assert!(is_cpu, "{options:?}");
+            let with_cause = [&["--cause", "park"], *options].concat();
+            let is_wall = matches!(stacks(&parsed(&with_cause)), Ok(Stacks::Wall(_)));
+            assert!(is_wall, "{options:?}");
+        }
+    }
+
+    /// A profile of this length without any data.
+    fn lasting(duration_ns: u64) -> Profile {
+        let mut builder = dwell_profile::Builder::default();
+        builder.info.duration_ns = duration_ns;
+        builder.finish()
+    }
+
+    #[test]
+    fn begin_after_the_end_is_refused() {
+        let checked = |from: &str, ns| {
+            let args = parsed(&["--from", from]);
+            let checked = check(&args, &lasting(ns), &stacks(&args).unwrap());
+            checked.map_err(|error| error.to_string())
+        };
+        const LONG_NS: u64 = 20_012_345_678;
+        let text = "a.jfr: --from 25s is after its end; it is 20.012s long";
+        assert_eq!(checked("25s", LONG_NS), Err(text.to_owned()));
+        assert!(checked("20", 20_000_000_000).is_err());
+        assert_eq!(checked("19s", LONG_NS), Ok(()));
+        assert_eq!(checked("25s", 0), Ok(()), "of unknown length");
+    }
+
+    #[test]
     fn empty_result_names_the_options_to_change() {
         assert_eq!(
             note(&["-e", "cpu", "--thread", "nobody"]),
-            "note: no CPU time in a.jfr is of --thread nobody: the output is empty; change it \
-             (in names, * is anything)"
+            "note: the output is empty: a.jfr has no CPU time with --thread nobody \
+             (* in a name matches anything)"
         );
         assert_eq!(
-            note(&["--cause", "monitor,lock", "--from", "90s", "--to", "1500ms"]),
-            "note: no wall time in a.jfr is of --cause monitor,lock --from 90s --to 1.5s: the \
-             output is empty; change one of them"
+            note(&[
+                "--cause",
+                "monitor,lock",
+                "--from",
+                "500ms",
+                "--to",
+                "1500ms"
+            ]),
+            "note: the output is empty: a.jfr has no wall time with --cause monitor,lock \
+             --from 0.5s --to 1.5s"
         );
         assert_eq!(
             note(&["-e", "live", "--endpoint", "a\nb"]),
-            "note: no live objects in a.jfr is of --endpoint a\u{fffd}b: the output is empty; \
-             change it (in names, * is anything)"
+            "note: the output is empty: a.jfr has no live objects with --endpoint a\u{fffd}b \
+             (* in a name matches anything)"
         );
         let nothing = "note: a.jfr has no CPU time: the output is empty";
         assert_eq!(note(&[]), nothing);

@@ -2,13 +2,16 @@
 //! an answer, and the open questions.
 //!
 //! An answer costs the asking thread some tens of microseconds, so not every wait asks. Chance
-//! decides when the wait begins, depending on how many have asked before ([`crate::rate`]). One
-//! random number decides both how long a wait has to last to be recorded and whether it asks. The
-//! waits that are recorded first are also the first to ask. So if one in n asks, a wait of d is
-//! recorded with an answer with a chance of `min(1/n, d/interval)`, and sums by answers are right
-//! in the mean. Two separate numbers would also be right, but with a chance of `d / (n interval)`:
-//! nearly all answers of many short waits would be wasted.
+//! decides when the wait begins, depending on how many have asked before ([`crate::rate`]).
+//!
+//! A wait that asks lasts at least as long as the question. So the choice of the recorded waits
+//! must not depend on which ones ask: else the recorded ones would be those that last longer. Waits
+//! that ask and all others are therefore two strata, with a choice of their own in each. If one in
+//! n asks, the interval of those that ask is an n-th of the others' interval: a wait of d is
+//! recorded with an answer with a chance of `min(1/n, d/interval)`. With the others' interval it
+//! would be `d / (n interval)`: nearly all answers of many short waits would be wasted.
 
+use crate::blocked;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// About the maximum number of waits that ask in a second. A wait whose request takes long counts
@@ -28,10 +31,30 @@ pub fn asks(draw: u64, one_in: u64) -> bool {
     (u128::from(draw) * u128::from(one_in)) >> 64 == 0
 }
 
+/// A random number from the one that decided whether the wait asks: all of them are equally likely
+/// among the waits that ask, and among the others.
+#[must_use]
+pub fn within_stratum(draw: u64, one_in: u64) -> u64 {
+    if asks(draw, one_in) {
+        return draw.wrapping_mul(one_in);
+    }
+    // The numbers that do not ask.
+    let first = (1u128 << 64).div_ceil(u128::from(one_in.max(1)));
+    let all = (1u128 << 64).saturating_sub(first).max(1);
+    let place = u128::from(draw).saturating_sub(first);
+    ((place << 64) / all) as u64
+}
+
+/// The interval for a wait, by how many of which one asked; 0: the wait did not ask.
+#[must_use]
+pub fn interval(interval_ns: u64, one_in: u64) -> u64 {
+    (interval_ns / one_in.max(1)).max(1)
+}
+
 /// The time in waits that the answer of a recorded wait of `duration_ns` stands for.
 #[must_use]
 pub fn weight(duration_ns: u64, interval_ns: u64, one_in: u64) -> u64 {
-    duration_ns.saturating_mul(one_in).max(interval_ns)
+    blocked::weight(duration_ns, interval(interval_ns, one_in)).saturating_mul(one_in)
 }
 
 /// The number of requests that one of this duration counts as.
@@ -210,7 +233,7 @@ impl Default for Questions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocked::{draw, threshold};
+    use crate::blocked::{self, draw, threshold};
     use crate::rate::Rate;
 
     /// Over all random numbers, an answer's mean weight is exactly the wait's duration, for any
@@ -224,12 +247,44 @@ mod tests {
                 for place in 0..DRAWS {
                     // The middle of the numbers of this part.
                     let drawn = (place << 52) + (1 << 51);
-                    if asks(drawn, one_in) && duration >= threshold(drawn, interval) {
+                    let number = within_stratum(drawn, one_in);
+                    let least = threshold(number, super::interval(interval, one_in));
+                    if asks(drawn, one_in) && duration >= least {
                         sum += weight(duration, interval, one_in);
                     }
                 }
                 // If one in a part of the numbers is also the chance, this is exact.
                 assert_eq!(sum, duration * DRAWS, "{duration} {interval} {one_in}");
+            }
+        }
+    }
+
+    /// A question makes a wait longer. The mean weight over all random numbers is the mean duration
+    /// all the same, to the part of one number in each stratum.
+    #[test]
+    fn waits_that_ask_do_not_raise_the_sum() {
+        const DRAWS: u64 = 1 << 14;
+        const INTERVAL: u64 = 1024;
+        for one_in in [1, 2, 4, 64, 1024] {
+            for (alone, asking) in [(30, 90), (0, 60), (500, 560), (1000, 1500), (2000, 2000)] {
+                let (mut sum, mut truth) = (0, 0);
+                for place in 0..DRAWS {
+                    let drawn = (place << 50) + (1 << 49);
+                    let (duration, of) = match asks(drawn, one_in) {
+                        true => (asking, one_in),
+                        false => (alone, 0),
+                    };
+                    let interval = interval(INTERVAL, of);
+                    truth += duration;
+                    if duration >= threshold(within_stratum(drawn, one_in), interval) {
+                        sum += blocked::weight(duration, interval);
+                    }
+                }
+                let off = sum.abs_diff(truth);
+                assert!(
+                    off <= 2 * INTERVAL,
+                    "{one_in} {alone} {asking}: {sum} {truth}"
+                );
             }
         }
     }
