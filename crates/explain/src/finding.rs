@@ -1,30 +1,8 @@
 //! Results of rules: plain data, no format.
 
 use crate::share::Share;
+pub use crate::sure::Sure;
 use dwell_profile::Role;
-
-/// How sure a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sure {
-    /// A hint: worth a look.
-    Low,
-    /// The data fit, but another reading is possible.
-    Medium,
-    /// The recording shows it.
-    High,
-}
-
-impl Sure {
-    /// A word for people.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Sure::Low => "low",
-            Sure::Medium => "medium",
-            Sure::High => "high",
-        }
-    }
-}
 
 /// Measure of a view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

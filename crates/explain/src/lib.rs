@@ -22,6 +22,7 @@ mod rules;
 mod services;
 mod share;
 mod stacks;
+mod sure;
 mod waits;
 
 #[cfg(test)]

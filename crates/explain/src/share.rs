@@ -1,7 +1,7 @@
 //! Shares with the confidence interval that sampling leaves them.
 
-use crate::finding::Sure;
 use crate::numbers::plural;
+use crate::sure::Sure;
 use dwell_profile::Weight;
 
 /// Standard deviations that contain 95 % of a normal distribution.

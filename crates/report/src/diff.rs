@@ -248,11 +248,11 @@ impl Compared<'_> {
         }
         let _ = writeln!(
             text,
-            "  {} of {} rows are significant; not shown: {} of these, {} of the others",
+            "  {} of {} rows are significant, {} shown; {} other rows shown",
             told.len(),
             rows.len(),
-            told.len().saturating_sub(ROWS),
-            rest.len().saturating_sub(ROWS_OF_CHANCE)
+            told.len().min(ROWS),
+            rest.len().min(ROWS_OF_CHANCE)
         );
         if let Some(idle) = idle.iter().find(|change| change.name == IDLE) {
             let (a, b) = (self.rate(idle.rate_a), self.rate(idle.rate_b));

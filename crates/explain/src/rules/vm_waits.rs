@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(art.found(pages), []);
     }
 
-    /// What is found of waits for the compiler: their number, the looks of each, the JVM's age.
+    /// Number of findings for waits for the compiler, by their number, looks of each, JVM's age.
     fn found(endpoint: &str, waits: u64, looks: u64, age: Option<u64>) -> usize {
         let mut art = Art::lasting(5);
         if let Some(age) = age {

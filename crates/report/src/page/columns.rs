@@ -24,8 +24,8 @@ pub(super) const U48_MAX: u64 = (1 << 48) - 1;
 /// Rows by which it is found out which form of a column compresses better.
 const TRIED: usize = 1 << 16;
 
-/// Numbers as whole ones. For each key their sum is that of the numbers, rounded. If each number
-/// were rounded by itself, a sum of many would be wrong.
+/// Numbers as whole ones. For each key their sum is that of the numbers, rounded. The rounded
+/// numbers may have another sum.
 pub(super) fn whole<K: Eq + Hash>(numbers: impl Iterator<Item = (K, f64)>) -> Vec<u64> {
     let mut sums: HashMap<K, (f64, u64)> = HashMap::new();
     let whole = numbers.map(|(key, number)| {

@@ -103,7 +103,7 @@ impl Report<'_> {
             duration(sums.blocked_ns),
         ));
         self.raw(&format!(
-            "  {} recorded, which stand for {} (+- {}); tables below are from these",
+            "  {} recorded, which stand for {} (+- {}); the tables are estimates from these",
             plural(chosen.samples, "wait"),
             duration(chosen.sum),
             duration(chosen.standard_error().round() as u64),
