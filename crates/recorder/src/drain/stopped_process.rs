@@ -1,28 +1,79 @@
 //! Finds the times in which the whole process was stopped: by SIGSTOP, a debugger, or the freezer
 //! of a control group.
 //!
-//! The drainer waits for a short time again and again. Such a wait can last much longer than the
-//! drainer asked for. If the drainer did not wait for a processor, and the process used next to no
-//! CPU time, then the process was stopped.
+//! The drainer knows how long it asked to sleep, and the kernel accounts for how long it ran and
+//! how long it was ready without a processor. No time remains, whatever the drainer does. If some
+//! does remain, and no other thread left a sign of work in that time, then the process was stopped.
 
+use crate::record::batch::Batch;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
+use dwell_wall::proc;
 use std::time::Duration;
 
-/// Shorter times are not reported: they may be anything.
-const LATE_MIN_NS: u64 = 500_000_000;
+/// Shorter times are not reported: a page or a lock may take as long.
+const REMAINING_MIN_NS: u64 = 150_000_000;
+/// The longest sleep between two marks. A stop hides in the part of a sleep that it begins in.
+pub const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// The drainer itself may also have waited for a page or a lock: that part of a remaining time may
+/// have signs of other threads.
+const WAITED_PART: u64 = 4;
 /// Enough of `/proc/self/task/TID/schedstat`.
 const TEXT_BYTES: usize = 64;
 
 /// Accounts at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moment {
+pub struct Moment {
     /// On the monotonic clock.
     now_ns: u64,
     /// CPU time of the process.
     cpu_ns: u64,
+    /// CPU time of this thread.
+    ran_ns: u64,
     /// How long this thread has waited for a processor, in all.
-    delayed_ns: u64,
+    ready_ns: u64,
+}
+
+/// The source of accounts.
+pub trait Accounts {
+    /// The monotonic clock.
+    fn now_ns(&self) -> u64;
+    /// The accounts now; `None` if the kernel does not report how long threads wait for CPUs.
+    fn moment(&self) -> Option<Moment>;
+}
+
+/// The kernel's accounts of the thread that opened them.
+pub struct OwnAccounts {
+    files: TaskFiles,
+    tid: i32,
+}
+
+impl OwnAccounts {
+    /// Those of the calling thread.
+    #[must_use]
+    pub fn open() -> OwnAccounts {
+        OwnAccounts {
+            files: TaskFiles::open(),
+            tid: process::own_tid(),
+        }
+    }
+}
+
+impl Accounts for OwnAccounts {
+    fn now_ns(&self) -> u64 {
+        process::monotonic_ns()
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        let mut buffer = [0; TEXT_BYTES];
+        let text = self.files.read(self.tid, "schedstat", &mut buffer)?;
+        Some(Moment {
+            now_ns: process::monotonic_ns(),
+            cpu_ns: process::process_cpu().as_nanos() as u64,
+            ran_ns: process::own_cpu().as_nanos() as u64,
+            ready_ns: proc::schedule(text)?.waited_ns,
+        })
+    }
 }
 
 /// A time in which the process was stopped, on the monotonic clock.
@@ -34,114 +85,152 @@ pub struct StoppedTime {
     pub until_ns: u64,
 }
 
-/// When the process was stopped between two moments, of which `wait_ns` were asked for.
-fn between(before: &Moment, wait_ns: u64, after: &Moment) -> Option<StoppedTime> {
-    let since_ns = before.now_ns.saturating_add(wait_ns);
-    let delayed_ns = after.delayed_ns.saturating_sub(before.delayed_ns);
-    // When it was let run it had to wait for a processor, as any other thread.
-    let until_ns = after.now_ns.saturating_sub(delayed_ns);
-    let late_ns = until_ns.saturating_sub(since_ns);
-    // Before it was stopped the process may have run during the wait, on all processors.
-    let used_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
-    let is_idle = used_ns < wait_ns.saturating_add(late_ns / 4);
-    let is_stopped = late_ns >= LATE_MIN_NS && delayed_ns <= late_ns / 4 && is_idle;
-    is_stopped.then_some(StoppedTime { since_ns, until_ns })
+/// A time between two marks, of which a part remains unexplained.
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    from_ns: u64,
+    to_ns: u64,
+    remaining_ns: u64,
+    /// How long the drainer was ready: it had to wait for a processor when the stop was over.
+    ready_ns: u64,
 }
 
-/// The waits of the thread that made it.
-pub struct Waits {
-    files: TaskFiles,
-    tid: i32,
+impl Suspect {
+    /// The time in which the process was stopped, if the signs of its threads leave room for it.
+    fn settle(&self, signs: impl Iterator<Item = u64>) -> Option<StoppedTime> {
+        let within = signs.filter(|at_ns| (self.from_ns..self.to_ns).contains(at_ns));
+        let mut edges: Vec<u64> = within.chain([self.from_ns, self.to_ns]).collect();
+        edges.sort_unstable();
+        let free = edges.array_windows().max_by_key(|[from, to]| to - from)?;
+        let &[from_ns, to_ns] = free;
+        let free_ns = to_ns - from_ns;
+        let waited_ns = self.remaining_ns.saturating_sub(free_ns);
+        if waited_ns > self.remaining_ns / WAITED_PART {
+            return None;
+        }
+        let stopped_ns = self.remaining_ns.min(free_ns);
+        let resumed_ns = self.to_ns.saturating_sub(self.ready_ns);
+        let until_ns = resumed_ns.clamp(from_ns + stopped_ns, to_ns);
+        Some(StoppedTime {
+            since_ns: until_ns - stopped_ns,
+            until_ns,
+        })
+    }
+}
+
+/// Follows the thread that made it, from mark to mark.
+pub struct StoppedProcess<A> {
+    accounts: A,
+    /// How many processors the process can use.
+    processors: u64,
     before: Option<Moment>,
+    /// How long it has slept since then, as it asked to.
+    slept_ns: u64,
+    /// The last mark.
+    marked_ns: u64,
+    suspects: Vec<Suspect>,
 }
 
-impl Waits {
-    /// No wait has begun yet.
-    pub fn of_this_thread() -> Waits {
-        Waits {
-            files: TaskFiles::open(),
-            tid: process::own_tid(),
+impl<A: Accounts> StoppedProcess<A> {
+    /// Nothing has been marked before now.
+    pub fn new(accounts: A, processors: usize) -> StoppedProcess<A> {
+        let mut process = StoppedProcess {
+            accounts,
+            processors: processors as u64,
             before: None,
+            slept_ns: 0,
+            marked_ns: 0,
+            suspects: Vec::new(),
+        };
+        process.begin_account();
+        process
+    }
+
+    fn begin_account(&mut self) {
+        self.before = self.accounts.moment();
+        self.slept_ns = 0;
+        self.marked_ns = (self.before).map_or_else(|| self.accounts.now_ns(), |it| it.now_ns);
+    }
+
+    /// The thread works: it has not slept since the last mark.
+    pub fn mark(&mut self) {
+        self.mark_after(Duration::ZERO);
+    }
+
+    /// It works, and begins an account with exact figures. This reads a file.
+    pub fn mark_exactly(&mut self) {
+        self.mark();
+        self.begin_account();
+    }
+
+    /// It was in a call that may take any time, such as a write to a slow disk.
+    pub fn mark_after_call(&mut self) {
+        self.mark_after(Duration::MAX);
+    }
+
+    /// It has slept since the last mark, for at most `sleep`.
+    pub fn mark_after(&mut self, sleep: Duration) {
+        let now_ns = self.accounts.now_ns();
+        let from_ns = std::mem::replace(&mut self.marked_ns, now_ns);
+        let passed_ns = now_ns.saturating_sub(from_ns);
+        let asked_ns = u64::try_from(sleep.as_nanos()).unwrap_or(u64::MAX);
+        let slept_ns = asked_ns.min(passed_ns);
+        self.slept_ns += slept_ns;
+        let most_ns = passed_ns - slept_ns;
+        // Usually no file needs to be read.
+        if most_ns < REMAINING_MIN_NS {
+            return;
+        }
+        let (before, slept_ns) = (self.before, self.slept_ns);
+        self.begin_account();
+        if let (Some(before), Some(after)) = (before, self.before) {
+            let suspect = self.remaining(&before, slept_ns, &after, from_ns);
+            self.suspects.extend(suspect.map(|it| Suspect {
+                remaining_ns: it.remaining_ns.min(most_ns),
+                ..it
+            }));
         }
     }
 
-    /// The accounts now; `None` if the kernel does not report how long threads wait for CPUs.
-    fn now(&self) -> Option<Moment> {
-        let mut buffer = [0; TEXT_BYTES];
-        let text = self.files.read(self.tid, "schedstat", &mut buffer)?;
-        let delayed_ns = delayed_ns(std::str::from_utf8(text).ok()?)?;
-        Some(Moment {
-            now_ns: process::monotonic_ns(),
-            cpu_ns: process::process_cpu().as_nanos() as u64,
-            delayed_ns,
+    /// The time that remains unexplained between two moments. The last mark before the second one
+    /// was at `from_ns`.
+    fn remaining(
+        &self,
+        before: &Moment,
+        slept_ns: u64,
+        after: &Moment,
+        from_ns: u64,
+    ) -> Option<Suspect> {
+        let passed_ns = after.now_ns.saturating_sub(before.now_ns);
+        let ran_ns = after.ran_ns.saturating_sub(before.ran_ns);
+        let ready_ns = after.ready_ns.saturating_sub(before.ready_ns);
+        let explained_ns = slept_ns.saturating_add(ran_ns).saturating_add(ready_ns);
+        let remaining_ns = passed_ns.saturating_sub(explained_ns);
+        // The other threads may have run before the stop and after it, on all processors.
+        let others_ns = (after.cpu_ns.saturating_sub(before.cpu_ns)).saturating_sub(ran_ns);
+        let outside_ns = (passed_ns - remaining_ns).saturating_mul(self.processors);
+        let inside_ns = others_ns.saturating_sub(outside_ns);
+        let is_idle = inside_ns < remaining_ns / WAITED_PART;
+        (remaining_ns >= REMAINING_MIN_NS && is_idle).then_some(Suspect {
+            from_ns,
+            to_ns: after.now_ns,
+            remaining_ns,
+            ready_ns,
         })
     }
 
-    /// A wait begins.
-    pub fn begin(&mut self) {
-        self.before = self.now();
+    /// Takes the times in which the process was stopped. `batch` has the samples that were drained
+    /// since the last mark.
+    pub fn take(&mut self, batch: &Batch) -> Vec<StoppedTime> {
+        let samples = batch.samples().iter().map(|it| it.time_ns);
+        let allocations = batch.allocations().iter().map(|it| it.time_ns);
+        let ticks = batch.ticks().iter().map(|it| it.at_ns);
+        let signs = samples.chain(allocations).chain(ticks);
+        let suspects = self.suspects.drain(..);
+        suspects.filter_map(|it| it.settle(signs.clone())).collect()
     }
-
-    /// It is over; it was to last `wait`.
-    pub fn end(&mut self, wait: Duration) -> Option<StoppedTime> {
-        let before = self.before.take()?;
-        let wait_ns = u64::try_from(wait.as_nanos()).ok()?;
-        // Usually no file needs to be read.
-        let late_ns = process::monotonic_ns().saturating_sub(before.now_ns);
-        (late_ns.saturating_sub(wait_ns) >= LATE_MIN_NS).then_some(())?;
-        between(&before, wait_ns, &self.now()?)
-    }
-}
-
-/// How long a thread has waited for a processor, by its schedstat: the second number.
-fn delayed_ns(text: &str) -> Option<u64> {
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    fn found(waited_ms: u64, delayed_ms: u64, cpu_ms: u64) -> Option<(u64, u64)> {
-        let before = Moment {
-            now_ns: 7 * MS,
-            cpu_ns: 11 * MS,
-            delayed_ns: 13 * MS,
-        };
-        let after = Moment {
-            now_ns: before.now_ns + waited_ms * MS,
-            cpu_ns: before.cpu_ns + cpu_ms * MS,
-            delayed_ns: before.delayed_ns + delayed_ms * MS,
-        };
-        let found = between(&before, 20 * MS, &after)?;
-        Some((found.since_ns / MS, found.until_ns / MS))
-    }
-
-    #[test]
-    fn long_wait_of_an_idle_process_was_a_stop() {
-        assert_eq!(found(4020, 0, 0), Some((27, 4027)));
-        // It ran until it was stopped, and came late to a processor afterwards.
-        assert_eq!(found(4020, 100, 40), Some((27, 3927)));
-        assert_eq!(found(519, 0, 0), None, "too short");
-        assert_eq!(found(520, 0, 0), Some((27, 527)));
-        assert_eq!(found(10, 0, 0), None, "an order came");
-    }
-
-    #[test]
-    fn drainer_without_a_processor_was_not_stopped() {
-        assert_eq!(found(4020, 3900, 0), None, "others had the processors");
-        assert_eq!(found(4020, 0, 4000), None, "the process ran");
-    }
-
-    #[test]
-    fn waits_find_nothing_where_the_wait_was_as_asked() {
-        let mut waits = Waits::of_this_thread();
-        assert_eq!(waits.end(Duration::ZERO), None, "nothing has begun");
-        waits.begin();
-        assert_eq!(waits.end(Duration::from_secs(600)), None);
-        assert_eq!(delayed_ns("1 22 3\n"), Some(22));
-        assert_eq!(delayed_ns("1\n"), None);
-    }
-}
+#[path = "stopped_process_tests.rs"]
+mod tests;
