@@ -24,6 +24,8 @@ struct Passed {
 struct Injected {
     at: Cell<Passed>,
     reads: Cell<u32>,
+    /// The process is stopped for so long in the next reading, in ms.
+    in_reading: Cell<u64>,
     has_none: bool,
 }
 
@@ -35,6 +37,7 @@ impl Accounts for &Injected {
 
     fn moment(&self) -> Option<Moment> {
         self.reads.set(self.reads.get() + 1);
+        self.stop(self.in_reading.take());
         let at = self.at.get();
         (!self.has_none).then_some(Moment {
             now_ns: self.now_ns(),
@@ -235,16 +238,38 @@ fn many_sleeps_and_rounds_do_not_add_up_to_a_stop() {
     assert_eq!(taken(&mut process, &[]), []);
 }
 
-#[test]
-fn write_to_a_slow_disk_is_no_stop() {
+/// The stops in a call that takes `ms`.
+fn in_call(ms: u64, ticks: &[u64]) -> Vec<(u64, u64)> {
     let accounts = Injected::default();
     let mut process = StoppedProcess::new(&accounts, PROCESSORS);
     process.mark();
-    accounts.stop(10_000);
+    accounts.stop(ms);
     process.mark_after_call();
-    accounts.stop(200);
+    taken(&mut process, ticks)
+}
+
+#[test]
+fn write_to_a_slow_disk_is_no_stop() {
+    let every_20: Vec<u64> = (0..500).map(|tick| tick * 20).collect();
+    assert_eq!(in_call(10_000, &every_20), []);
+    assert_eq!(in_call(10_000, &[]), [], "no ticks to show what it was");
+}
+
+#[test]
+fn stop_within_a_write_is_found_by_ticks() {
+    assert_eq!(in_call(10_000, &[10_001, 10_020]), [(0, 10_000)]);
+    assert_eq!(in_call(100, &[101]), [], "too short");
+}
+
+#[test]
+fn stop_while_accounts_are_read_is_found() {
+    let accounts = Injected::default();
+    let mut process = StoppedProcess::new(&accounts, PROCESSORS);
     process.mark_exactly();
-    assert_eq!(taken(&mut process, &[]), [(10_000, 10_200)]);
+    accounts.stop(1);
+    accounts.in_reading.set(300);
+    process.mark_exactly();
+    assert_eq!(taken(&mut process, &[]), [(0, 301)]);
 }
 
 #[test]
@@ -284,10 +309,9 @@ fn own_accounts_explain_a_thread_that_runs_and_sleeps() {
     while process::own_cpu().as_nanos() < u128::from(begin.ran_ns + 10 * MS) {
         std::hint::spin_loop();
     }
-    process.begin_account();
-    let after = process.before.unwrap();
+    let after = process.accounts.moment().unwrap();
     assert!(after.ran_ns - begin.ran_ns >= 10 * MS && after.cpu_ns > begin.cpu_ns);
-    let slept_ns = sleep.as_nanos() as u64;
-    let found = process.remaining(&begin, slept_ns, &after, begin.now_ns);
+    process.slept_ns = sleep.as_nanos() as u64;
+    let found = process.remaining(&begin, &after, begin.now_ns);
     assert!(found.is_none(), "{found:?}");
 }
