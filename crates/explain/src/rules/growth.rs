@@ -30,6 +30,9 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             "the recording does not show which objects are alive; {remedy}"
         ));
     }
+    if profile.info().has_sums_only() {
+        return Verdict::lacks("the file does not show when objects were allocated");
+    }
     if profile.info().duration_ns < SHORTEST_NS {
         return Verdict::lacks("the recording is too short to show growth; record for 20 s");
     }

@@ -27,10 +27,13 @@ impl Report<'_> {
         if let Some(sums) = profile.monitor_sums() {
             self.monitors(sums);
         }
-        if !profile.monitor_waits().is_empty() && profile.monitor_sums().is_none() {
+        let has_sums_only = profile.info().has_sums_only();
+        if has_sums_only {
+            self.raw("  sums by stack: the longest wait is a mean of its stack");
+        } else if !profile.monitor_waits().is_empty() && profile.monitor_sums().is_none() {
             self.raw("  monitors: only waits that lasted longer than the recorder's threshold");
         }
-        if !profile.has_wall() {
+        if !profile.has_wall() && !has_sums_only {
             self.raw("  locks of java.util.concurrent: not recorded; record with -e cpu,wall,lock");
         }
         if classes.is_empty() {
