@@ -133,7 +133,13 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     // The longest first, so that they do not delay the end.
     let packages = || part("packages install and run", Count::One, "xtask/packages");
     let released: Vec<Part> = match all {
-        true => vec![applications(), benchmarks(), containers(), packages()],
+        true => vec![
+            applications(),
+            benchmarks(),
+            containers(),
+            packages(),
+            collector(),
+        ],
         false => Vec::new(),
     };
     let others = vec![
@@ -174,6 +180,15 @@ fn benchmarks() -> Part {
     let mut benchmarks = part("benchmarks of JMH", Count::One, "examples/jmh/run");
     benchmarks.kind = Kind::Measured;
     benchmarks
+}
+
+/// OpenTelemetry's collector, which receives recordings. It is built from Go's module proxy.
+fn collector() -> Part {
+    part(
+        "the collector has our sums",
+        Count::One,
+        "examples/collector/run --jdk 17",
+    )
 }
 
 /// JVMs in containers, recorded from the host, inside, and from sidecars.
@@ -294,10 +309,15 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_containers_only_run_if_everything_is_tried() {
+    fn long_scripts_only_run_if_everything_is_tried() {
+        let scripts = [
+            "xtask/packages",
+            "examples/containers/run",
+            "examples/collector/run",
+        ];
         for all in [false, true] {
             let parts = beside(Path::new("/repository"), all, 7);
-            for script in ["xtask/packages", "examples/containers/run"] {
+            for script in scripts {
                 let mut commands = parts.iter().flat_map(|part| &part.command);
                 assert_eq!(commands.any(|word| word == script), all, "{script}");
             }
