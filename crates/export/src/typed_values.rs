@@ -197,19 +197,13 @@ pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column,
     }
 }
 
-/// The stack of an object or a wait, whose innermost frame is the class. In files of other tools
-/// without classes something else stands for it, and the stack is theirs.
+/// The stack of an object or a wait, whose innermost frame is the class. Where files of other tools
+/// have no classes, the stack is theirs.
 fn place(profile: &Profile, node: NodeId, class: NameId) -> NodeId {
-    let name = profile.names().text(class);
-    let parent = profile.tree().parent(node);
-    let leaf = || {
-        profile
-            .leaf(parent)
-            .map(|it| profile.method_name(it.method))
-    };
-    match profile.info().has_sums_only() {
-        true if name.starts_with('[') || leaf().as_deref() == Some(name) => parent,
-        _ => node,
+    let is_marker = profile.names().text(class).starts_with('[');
+    match profile.info().has_sums_only() && is_marker {
+        true => profile.tree().parent(node),
+        false => node,
     }
 }
 

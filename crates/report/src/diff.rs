@@ -73,6 +73,21 @@ fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
 /// For files of other tools, which may lack it.
 const NO_LENGTH: &str = "one of them does not say how long it is; compare shares: --per sample";
 
+/// How to compare two recordings without any time.
+fn without_time(a: &Profile, b: &Profile) -> &'static str {
+    match (a.has_live() && b.has_live(), a.has_locks() && b.has_locks()) {
+        _ if a.has_allocations() && b.has_allocations() => {
+            "they have no time; compare memory: -e alloc or -e live"
+        }
+        (true, _) => "they have no time; compare memory: -e live",
+        (_, true) => {
+            "they have no time; to compare locks, convert both with --collapsed -e lock, and \
+             compare these files with --per sample"
+        }
+        _ => "one of them has no data to compare with",
+    }
+}
+
 /// Compares two recordings; an error says in words why that makes no sense.
 ///
 /// # Errors
@@ -85,6 +100,12 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
         );
     }
     let (whole_a, whole_b) = (a.total(), b.total());
+    if [a, b]
+        .iter()
+        .all(|it| it.samples().is_empty() && !it.has_wall())
+    {
+        return Err(without_time(a, b).into());
+    }
     let Some(cpu) = Base::new(per, (a, &whole_a), (b, &whole_b)) else {
         return Err(match per {
             Per::Request => "no requests were counted in both (see docs/context.md); \

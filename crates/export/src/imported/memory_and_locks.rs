@@ -167,7 +167,7 @@ fn parts(sum: u64, number: u64, parts: u64) -> Vec<(u64, u64)> {
 }
 
 /// A class as Java writes it, from the name of a frame that stands for it.
-pub fn class_name(frame: &str) -> String {
+fn class_name(frame: &str) -> String {
     let mark = MARKS.iter().find_map(|(mark, _)| frame.strip_suffix(mark));
     dotted(mark.unwrap_or(frame), "")
 }
@@ -179,8 +179,10 @@ pub struct Held<'f> {
     pub sum: u64,
     /// Objects or waits; 0: not known.
     pub number: u64,
-    /// The class of the objects or of the lock, or what stands for it; empty: nothing does.
-    pub class: &'f str,
+    /// The name of the innermost function.
+    pub innermost: &'f str,
+    /// The size of an object, if the file says it: Go's label `bytes`.
+    pub size: i64,
 }
 
 impl Model {
@@ -196,12 +198,25 @@ impl Model {
             return;
         }
         self.has_unknown |= !pair.has_classes;
-        let class = match held.class {
+        let class = match pair.kind {
+            _ if pair.has_classes => class_name(held.innermost),
+            // The function that waited or let others go, such as `sync.(*Mutex).Lock`.
+            Kind::Locked => held.innermost.to_owned(),
+            Kind::Allocated | Kind::Live if held.size > 0 => {
+                format!("[objects of {} bytes]", held.size)
+            }
+            Kind::Allocated | Kind::Live => String::new(),
+        };
+        let class = match class.as_str() {
             "" => UNKNOWN,
             class => class,
         };
+        let stack = match pair.has_classes || pair.kind == Kind::Locked {
+            true => self.builder.parent(facts.node),
+            false => facts.node,
+        };
         let marker = self.builder.marker(class, FrameKind::Other);
-        let node = self.builder.child(facts.node, marker);
+        let node = self.builder.child(stack, marker);
         let class = self.builder.name(class);
         let sampled = pair.sampled(sum, held.number) / pair.put_together;
         for (part, size) in parts(sum, held.number, sampled) {

@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development as message;
 use prost::Message as _;
 
-use super::memory_and_locks::{Held, Kind, Pair, class_name};
+use super::memory_and_locks::{Held, Pair};
 use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
 use super::{DEPTH_MAX, Function, Refused, add_stack};
 
@@ -41,7 +41,11 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
         .resource_profiles
         .iter()
         .flat_map(|it| &it.scope_profiles);
-    let is_ours = scopes.any(|it| it.scope.as_ref().is_some_and(|it| it.name == "dwell"));
+    let is_ours = scopes.any(|it| {
+        it.scope
+            .as_ref()
+            .is_some_and(|it| it.name == crate::otlp::SCOPE)
+    });
     for pair in &mut chosen.held {
         pair.has_classes |= is_ours;
     }
@@ -195,21 +199,13 @@ impl<'f> Reader<'f> {
     /// Adds objects, or waits for a lock. The number of objects is in another profile, and stays
     /// unknown.
     fn held(&mut self, facts: &Facts<'f>, pair: &Pair, sum: u64, innermost: &str) {
-        let mut facts = *facts;
-        let class = match pair.kind {
-            _ if pair.has_classes => class_name(innermost),
-            Kind::Locked => innermost.to_owned(),
-            Kind::Allocated | Kind::Live => String::new(),
-        };
-        if pair.has_classes {
-            facts.node = self.model.builder.parent(facts.node);
-        }
         let held = Held {
             sum,
             number: 0,
-            class: &class,
+            innermost,
+            size: 0,
         };
-        self.model.held(&facts, pair, &held);
+        self.model.held(facts, pair, &held);
     }
 
     /// The name of the innermost function of a stack.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use dwell_profile::{Context, ContextId, FrameId, FrameKind, NodeId, Profile};
 use prost::Message as _;
 
-use super::memory_and_locks::{Held, Kind, Pair, class_name};
+use super::memory_and_locks::{Held, Pair};
 use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
 use super::{DEPTH_MAX, Function, Refused, add_stack};
 use crate::pprof::message;
@@ -97,8 +97,8 @@ impl<'f> File<'f> {
 
     /// Whether this crate has written it: objects and locks have their class as innermost frame.
     fn is_ours(&self) -> bool {
-        let first = self.file.comment.first();
-        first.is_some_and(|it| self.text(*it).starts_with("dwell "))
+        let mut comments = self.file.comment.iter().map(|it| self.text(*it));
+        comments.any(|it| it == crate::comments::CLASSES)
     }
 
     /// The name of the innermost function of a sample.
@@ -174,27 +174,14 @@ impl<'f> Reader<'f> {
         if sum == 0 {
             return;
         }
-        let innermost = self.file.innermost(sample);
         let size = self.file.label(sample, &["bytes"]);
-        let size = size.map_or(0, |it| it.num);
-        let class = match pair.kind {
-            _ if pair.has_classes => class_name(innermost),
-            // The function that waited or let others go, such as `sync.(*Mutex).Lock`.
-            Kind::Locked => innermost.to_owned(),
-            // Go has the size of the objects.
-            Kind::Allocated | Kind::Live if size > 0 => format!("[objects of {size} bytes]"),
-            Kind::Allocated | Kind::Live => String::new(),
-        };
-        let mut facts = *facts;
-        if pair.has_classes {
-            facts.node = self.stack(sample.location_id.get(1..).unwrap_or(&[]));
-        }
         let held = Held {
             sum,
             number,
-            class: &class,
+            innermost: self.file.innermost(sample),
+            size: size.map_or(0, |it| it.num),
         };
-        self.model.held(&facts, pair, &held);
+        self.model.held(facts, pair, &held);
     }
 
     fn stack(&mut self, locations: &'f [u64]) -> NodeId {
