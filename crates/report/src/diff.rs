@@ -436,6 +436,25 @@ mod tests {
     }
 
     #[test]
+    fn files_without_time_are_compared_by_memory_or_locks() {
+        let with = |add: fn(&mut Builder)| {
+            let mut builder = Builder::default();
+            add(&mut builder);
+            builder.finish()
+        };
+        let refusal = |of: &Profile| compared(of, of, Per::Second).err().unwrap();
+        let heap = with(|it| it.live_sampling = Some(dwell_profile::LiveSampling::default()));
+        assert!(refusal(&heap).ends_with("compare memory: -e live"));
+        let sampling = dwell_profile::AllocationSampling::default();
+        let mut builder = Builder::default();
+        builder.allocation_sampling = Some(sampling);
+        assert!(refusal(&builder.finish()).contains("-e alloc or -e live"));
+        let locks = with(|it| it.monitor_sums = Some(dwell_profile::MonitorSums::default()));
+        assert!(refusal(&locks).contains("--collapsed -e lock"));
+        assert!(refusal(&with(|_| {})).contains("no data to compare with"));
+    }
+
+    #[test]
     fn text_states_the_base_and_marks_new_and_gone() {
         let (a, b) = pair();
         let text = compared(&a, &b, Per::Second)

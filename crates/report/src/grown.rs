@@ -281,6 +281,20 @@ mod tests {
     }
 
     #[test]
+    fn allocations_of_unknown_length_are_compared_in_all() {
+        let unknown = |leaked| {
+            let mut profile = profile(leaked);
+            profile.set_duration_ns(0);
+            profile
+        };
+        let (a, b) = (unknown(2), unknown(80));
+        let text = grown(&a, &b, Objects::Allocated).unwrap().text(["a", "b"]);
+        assert!(text.contains("\nbytes allocated in all\n"), "{text}");
+        assert!(text.contains("2048 KiB   80.0 MiB   +78.0 MiB"), "{text}");
+        assert!(grown(&a, &profile(2), Objects::Allocated).is_err());
+    }
+
+    #[test]
     fn of_equal_ones_nothing_has_grown() {
         let a = profile(2);
         let text = grown(&a, &a, Objects::Alive).unwrap().text(["a", "a"]);

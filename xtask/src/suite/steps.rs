@@ -139,6 +139,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
             containers(),
             packages(),
             collector(),
+            other_tools(),
         ],
         false => Vec::new(),
     };
@@ -188,6 +189,15 @@ fn collector() -> Part {
         "the collector has our sums",
         Count::One,
         "examples/collector/run --jdk 17",
+    )
+}
+
+/// Files of Go read by dwell, and files of dwell read by async-profiler's converter.
+fn other_tools() -> Part {
+    part(
+        "sums of other tools are ours",
+        Count::One,
+        "examples/interop/run --jdk 17",
     )
 }
 
@@ -314,6 +324,7 @@ mod tests {
             "xtask/packages",
             "examples/containers/run",
             "examples/collector/run",
+            "examples/interop/run",
         ];
         for all in [false, true] {
             let parts = beside(Path::new("/repository"), all, 7);

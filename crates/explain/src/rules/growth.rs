@@ -125,6 +125,15 @@ mod tests {
     }
 
     #[test]
+    fn growth_lacks_ages_in_sums_of_other_tools() {
+        let mut art = Art::lasting(30);
+        art.alive("app.Cache.fill", "byte[]", (1 << 20, 20), 0..1, 1);
+        assert!(art.found(check).is_empty());
+        art.builder.info.sample_event = "pprof".to_owned();
+        assert!(art.lacks(check).contains("when objects were allocated"));
+    }
+
+    #[test]
     fn growth_lacks_data_without_objects_or_time() {
         let mut art = Art::lasting(30);
         assert!(art.lacks(check).contains("-e cpu,wall,live"));
