@@ -131,18 +131,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    let packages = || part("packages install and run", Count::One, "xtask/packages");
-    let released: Vec<Part> = match all {
-        true => vec![
-            applications(),
-            benchmarks(),
-            containers(),
-            packages(),
-            collector(),
-            other_tools(),
-        ],
-        false => Vec::new(),
-    };
+    let released = if all { released() } else { Vec::new() };
     let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -167,6 +156,19 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         portable(&target),
     ];
     released.into_iter().chain(others).collect()
+}
+
+/// The steps of `./test --all`, the longest first.
+fn released() -> Vec<Part> {
+    let packages = part("packages install and run", Count::One, "xtask/packages");
+    vec![
+        applications(),
+        benchmarks(),
+        containers(),
+        packages,
+        collector(),
+        other_tools(),
+    ]
 }
 
 /// Applications from Maven Central, each with and without dwell.

@@ -50,7 +50,7 @@ pub enum Kind {
 /// The places of a kind's two types.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// What they are about.
+    /// The kind of their events.
     pub kind: Kind,
     /// Bytes or time.
     pub sum: usize,
@@ -172,7 +172,7 @@ fn class_name(frame: &str) -> String {
     dotted(mark.unwrap_or(frame), "")
 }
 
-/// What a sample says about its objects or its lock.
+/// The objects of a sample, or its waits for a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'f> {
     /// Bytes or nanoseconds.
