@@ -131,11 +131,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    let packages = || part("packages install and run", Count::One, "xtask/packages");
-    let released: Vec<Part> = match all {
-        true => vec![applications(), benchmarks(), containers(), packages()],
-        false => Vec::new(),
-    };
+    let released = if all { released() } else { Vec::new() };
     let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -162,6 +158,19 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     released.into_iter().chain(others).collect()
 }
 
+/// The steps of `./test --all`, the longest first.
+fn released() -> Vec<Part> {
+    let packages = part("packages install and run", Count::One, "xtask/packages");
+    vec![
+        applications(),
+        benchmarks(),
+        containers(),
+        packages,
+        collector(),
+        other_tools(),
+    ]
+}
+
 /// Applications from Maven Central, each with and without dwell.
 fn applications() -> Part {
     let mut applications = part("applications", Count::One, "examples/apps/run");
@@ -174,6 +183,24 @@ fn benchmarks() -> Part {
     let mut benchmarks = part("benchmarks of JMH", Count::One, "examples/jmh/run");
     benchmarks.kind = Kind::Measured;
     benchmarks
+}
+
+/// OpenTelemetry's collector, which receives recordings. It is built from Go's module proxy.
+fn collector() -> Part {
+    part(
+        "the collector has our sums",
+        Count::One,
+        "examples/collector/run --jdk 17",
+    )
+}
+
+/// Files of Go read by dwell, and files of dwell read by async-profiler's converter.
+fn other_tools() -> Part {
+    part(
+        "sums of other tools are ours",
+        Count::One,
+        "examples/interop/run --jdk 17",
+    )
 }
 
 /// JVMs in containers, recorded from the host, inside, and from sidecars.
@@ -294,10 +321,16 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_containers_only_run_if_everything_is_tried() {
+    fn long_scripts_only_run_if_everything_is_tried() {
+        let scripts = [
+            "xtask/packages",
+            "examples/containers/run",
+            "examples/collector/run",
+            "examples/interop/run",
+        ];
         for all in [false, true] {
             let parts = beside(Path::new("/repository"), all, 7);
-            for script in ["xtask/packages", "examples/containers/run"] {
+            for script in scripts {
                 let mut commands = parts.iter().flat_map(|part| &part.command);
                 assert_eq!(commands.any(|word| word == script), all, "{script}");
             }
