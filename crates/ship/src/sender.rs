@@ -108,7 +108,7 @@ impl Sender {
                 code,
                 retry_after,
                 text,
-            } if matches!(code, 408 | 429 | 500..) => (said(code, &text), retry_after),
+            } if !is_about_body(code) => (said(code, &text), retry_after),
             Answer::Status { code, text, .. } => {
                 spool.done(&entry)?;
                 self.failures = 0;
@@ -126,6 +126,12 @@ impl Sender {
         let is_first = self.failures == 1;
         Ok(Step::Later(self.next, is_first.then_some(why)))
     }
+}
+
+/// Whether a status refuses this body, so that it would be refused again. Others are about the
+/// address, the credentials or the receiver's state, and change while the body waits.
+fn is_about_body(code: u16) -> bool {
+    matches!(code, 400..=499) && !matches!(code, 401 | 403 | 404 | 407 | 408 | 429)
 }
 
 /// The wait after so many failures in a row: from half of the full wait to the full one.

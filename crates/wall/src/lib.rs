@@ -19,4 +19,5 @@ pub mod random;
 pub mod spread;
 pub mod sums;
 pub mod waits;
+pub mod woken;
 pub mod yielded;

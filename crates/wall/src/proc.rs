@@ -139,26 +139,11 @@ pub struct Schedule {
     pub turns: u64,
 }
 
-/// The scheduler rarely preempts a running thread sooner than this (`base_slice_ns`, 0.7 ms, more
-/// with each doubling of processors).
-const SLICE_NS: u64 = 1_000_000;
-
 impl Schedule {
-    /// How long the thread waited for a processor since `before`, `passed_ns` ago, and how much of
-    /// that followed its wake-up from the wait of its last sample. Each turn on a processor has a
-    /// wait before it, and the first of these follows the wake-up. The waits are assumed to be
-    /// equally long. If turns are so short that the thread ends them itself, each begins with a
-    /// wake-up.
+    /// How long the thread waited for a processor since `before`.
     #[must_use]
-    pub fn waited_since(&self, before: &Schedule, was_off: bool, passed_ns: u64) -> (u64, u64) {
-        let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
-        let turns = self.turns.saturating_sub(before.turns).max(1);
-        let woken_ns = match was_off {
-            _ if turns > passed_ns / SLICE_NS && turns > 1 => waited_ns,
-            true => waited_ns / turns,
-            false => 0,
-        };
-        (waited_ns, woken_ns)
+    pub fn waited_since(&self, before: &Schedule) -> u64 {
+        self.waited_ns.saturating_sub(before.waited_ns)
     }
 
     /// How long the thread was neither on a processor nor ready for one since `before`, `passed_ns`
@@ -182,6 +167,29 @@ pub fn schedule(text: &[u8]) -> Option<Schedule> {
         on_cpu_ns: words.next()??,
         waited_ns: words.next()??,
         turns: words.next()??,
+    })
+}
+
+/// How often a thread has left its processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// To wait. A wake-up follows.
+    pub own: u64,
+    /// Because another thread got it, or to let others run.
+    pub forced: u64,
+}
+
+/// Finds the switches in `status`; `None` if it does not have them.
+#[must_use]
+pub fn switches(text: &[u8]) -> Option<Switches> {
+    let number = |name: &[u8]| {
+        let mut lines = text.split(|byte| *byte == b'\n');
+        let value = lines.find_map(|line| line.strip_prefix(name))?;
+        std::str::from_utf8(value).ok()?.trim().parse().ok()
+    };
+    Some(Switches {
+        own: number(b"voluntary_ctxt_switches:")?,
+        forced: number(b"nonvoluntary_ctxt_switches:")?,
     })
 }
 
@@ -288,41 +296,23 @@ mod tests {
     }
 
     #[test]
-    fn first_wait_for_processor_follows_wake_up() {
-        let at = |waited_ns, turns| Schedule {
-            on_cpu_ns: 0,
-            waited_ns,
-            turns,
+    fn switches_are_found_in_a_status() {
+        let text = |own: &str, forced: &str| {
+            format!(
+                "Name:\ta\\nvoluntary_ctxt_switches: 1\nThreads:\t3\n\
+                 voluntary_ctxt_switches:\t{own}\nnonvoluntary_ctxt_switches:\t{forced}\n"
+            )
         };
-        const LONG: u64 = 3 * SLICE_NS;
-        assert_eq!(at(90, 4).waited_since(&at(30, 3), true, LONG), (60, 60));
-        assert_eq!(at(90, 6).waited_since(&at(30, 3), true, LONG), (60, 20));
-        assert_eq!(at(90, 6).waited_since(&at(30, 3), false, LONG), (60, 0));
-        assert_eq!(at(90, 3).waited_since(&at(30, 3), true, LONG), (60, 60));
-        assert_eq!(at(10, 2).waited_since(&at(30, 3), true, LONG), (0, 0));
-    }
-
-    #[test]
-    fn short_turns_begin_with_a_wake_up() {
-        let at = |waited_ns, turns| Schedule {
-            on_cpu_ns: 0,
-            waited_ns,
-            turns,
-        };
-        for was_off in [false, true] {
-            let since = |passed_ns| at(90, 23).waited_since(&at(30, 3), was_off, passed_ns);
-            assert_eq!(since(19 * SLICE_NS), (60, 60));
-            assert_eq!(since(20 * SLICE_NS), (60, if was_off { 3 } else { 0 }));
-            // A single wait gives no information.
-            let one = at(90, 4).waited_since(&at(30, 3), was_off, SLICE_NS / 2);
-            assert_eq!(one, (60, if was_off { 60 } else { 0 }));
-        }
+        let expected = Switches { own: 12, forced: 5 };
+        assert_eq!(switches(text("12", "5").as_bytes()), Some(expected));
+        assert_eq!(switches(text("12", "").as_bytes()), None);
+        assert_eq!(switches(b"Name:\tjava\n"), None);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = (whereabouts(&bytes), schedule(&bytes));
+            let _ = (whereabouts(&bytes), schedule(&bytes), switches(&bytes));
         }
     }
 }

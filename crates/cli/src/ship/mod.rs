@@ -47,6 +47,10 @@ pub fn run(args: &Ship) -> Result<ExitCode> {
     };
     let receiver = receiver(&url)?;
     let form = form(&receiver, args.format)?;
+    if receiver.kind() == Kind::Put && form == BodyForm::Jfr && !args.redaction.redact.is_empty() {
+        let text = "--redact: recordings are sent as they are; choose another --format, or record";
+        return Err(Usage(format!("{text} with --redact")).into());
+    }
     let mut door = Door::open(Settings {
         receiver,
         form,
@@ -361,13 +365,14 @@ impl Door {
         let (sent, waiting) = (self.sender.sent(), self.spool.waiting());
         let lost = self.lost + self.sender.dropped();
         let shown = self.maker.receiver.shown();
-        note!("dwell: sent {sent} bodies to {shown}");
+        note!("dwell: sent {} to {shown}", bodies_of(sent));
         if lost > 0 {
-            note!("dwell: {lost} bodies were dropped");
+            note!("dwell: dropped {}", bodies_of(lost));
         }
         if waiting > 0 {
             let dir = recording::shown(self.spool.dir());
-            note!("dwell: {waiting} bodies wait in {dir}; send them with: dwell ship --to URL");
+            let bodies = bodies_of(waiting as u64);
+            note!("dwell: kept {bodies} in {dir}; send with: dwell ship --to URL");
         }
         match lost == 0 && waiting == 0 && is_complete && !self.is_unwritable {
             true => ExitCode::SUCCESS,
@@ -495,7 +500,8 @@ impl Door {
                 Step::Later(_, Some(why)) => {
                     let (count, dir) = (self.spool.waiting(), recording::shown(self.spool.dir()));
                     let why = dwell_report::plain(&why);
-                    note!("dwell: {why}; trying again, {count} bodies wait in {dir}");
+                    let bodies = bodies_of(count as u64);
+                    note!("dwell: {why}; trying again, keeping {bodies} in {dir}");
                     break;
                 }
                 Step::Dropped(why) => {
@@ -505,6 +511,13 @@ impl Door {
             }
         }
         Ok(())
+    }
+}
+
+fn bodies_of(count: u64) -> String {
+    match count {
+        1 => "1 body".to_owned(),
+        _ => format!("{count} bodies"),
     }
 }
 

@@ -418,7 +418,7 @@ fn ship_drops_a_refused_body_and_says_so() {
         done.err
             .contains("dropped a body: the receiver answered 400")
     );
-    assert!(done.err.contains("1 bodies were dropped"), "{done:?}");
+    assert!(done.err.contains("dropped 1 body"), "{done:?}");
     let expected = [weights(0..60), weights(120..130)].concat();
     assert_eq!(receiver.weights(), expected);
 }
@@ -435,6 +435,11 @@ fn ship_refuses_bad_input_in_one_line() {
         (2, "--to is missing", vec!["x.jfr"]),
         (2, "--every", [&to[..], &["--every", "0s"]].concat()),
         (2, "--format", [&to[..], &["--format", "jfr"]].concat()),
+        (
+            2,
+            "--redact",
+            vec!["--to", "http://127.0.0.1:9/", "--redact", "x", "a.jfr"],
+        ),
         (
             2,
             "bad.txt: line 1",

@@ -28,6 +28,7 @@ use dwell_wall::budget::Debt;
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
+use dwell_wall::woken::Woken;
 use dwell_wallclock::grid::{self, Grid};
 use dwell_wallclock::labels::UNSAMPLED;
 use dwell_wallclock::purse::Purse;
@@ -176,6 +177,8 @@ struct Known<C> {
     claim: Option<(u8, C)>,
     /// The kernel's last account of it.
     schedule: Option<Schedule>,
+    /// The part of its waits for a processor after wake-ups.
+    woken: Woken,
     /// Switches per second, from the last two accounts.
     switches: f32,
     /// Whether a place for its unsampled time was reported.
@@ -191,6 +194,7 @@ impl<C> Default for Known<C> {
             name_mark: 0,
             claim: None,
             schedule: None,
+            woken: Woken::default(),
             switches: 0.0,
             has_unsampled: false,
         }

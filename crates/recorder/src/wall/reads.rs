@@ -46,9 +46,8 @@ pub(super) struct Seen {
     may_run: bool,
     /// Time of the last read of the kernel's account, in ns.
     pub accounted_ns: u64,
-    /// Whether two accounts were read. `was_off`: a read since the last account found it waiting.
+    /// Whether two accounts were read.
     is_accounted: bool,
-    was_off: bool,
 }
 
 impl Seen {
@@ -173,7 +172,6 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
-            seen.was_off |= !fingerprint.runs();
         }
         let is_changed = !is_equal;
         if self.setup.options.only_context && context.is_none() {
@@ -252,11 +250,12 @@ impl<R: Runtime> Sampler<'_, R> {
         };
         seen.is_accounted = known.schedule.is_some();
         seen.accounted_ns = now_ns;
-        let was_off = std::mem::take(&mut seen.was_off);
         let then = known.schedule.replace(now).unwrap_or(now);
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
-        let (waited_ns, woken_ns) = now.waited_since(&then, was_off, passed_ns);
+        let waited_ns = now.waited_since(&then);
+        let read = || self.kernel.switches(record.tid());
+        let woken_ns = known.woken.of(waited_ns, read);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
             self.clock.account(id, now.off_since(&then, passed_ns));
