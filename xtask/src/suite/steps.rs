@@ -2,7 +2,7 @@
 
 use super::cargo;
 use super::kind::Kind;
-use super::verdict::{Outcome, without_escapes};
+use super::verdict::{Outcome, said, without_escapes};
 use std::path::Path;
 use std::time::Duration;
 
@@ -168,6 +168,7 @@ fn released() -> Vec<Part> {
         packages,
         collector(),
         other_tools(),
+        arm64(),
     ]
 }
 
@@ -210,6 +211,11 @@ fn containers() -> Part {
     containers
 }
 
+/// The crates that differ on arm64, compiled for it, and their unit tests under emulation.
+fn arm64() -> Part {
+    part("arm64 under emulation", Count::Harness, "xtask/arm64")
+}
+
 /// The check of the built files for other libcs.
 fn portable(target: &Path) -> Part {
     let mut portable = part(
@@ -228,7 +234,7 @@ fn portable(target: &Path) -> Part {
 }
 
 /// The outcome of a part by its output. A command that fails without numbers of failed tests has
-/// failed, and one without tests has tested nothing.
+/// failed, and one without tests has tested nothing: it says why, or has failed.
 #[must_use]
 pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
     let (passed, failed) = match count {
@@ -242,7 +248,10 @@ pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
         why: why.to_owned(),
     };
     match (succeeded, failed) {
-        (true, 0) if passed == 0 => failure(1, "it ran no test"),
+        (true, 0) if passed == 0 => match said(output).0 {
+            Some(why) => Outcome::Skipped(why),
+            None => failure(1, "it ran no test"),
+        },
         (true, 0) => Outcome::Passed(passed),
         (_, 0) => failure(1, "it ended with an error"),
         _ => failure(failed, "see its output"),
@@ -321,9 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn long_scripts_only_run_if_everything_is_tried() {
+    fn slow_steps_only_run_if_everything_is_tried() {
         let scripts = [
             "xtask/packages",
+            "xtask/arm64",
             "examples/containers/run",
             "examples/collector/run",
             "examples/interop/run",
@@ -356,5 +366,16 @@ mod tests {
             );
         }
         assert_eq!(outcome(Count::One, true, ""), Outcome::Passed(1));
+    }
+
+    #[test]
+    fn part_without_tests_is_skipped_if_it_says_why() {
+        let why = "skipped: no compiler\n";
+        let skipped = Outcome::Skipped("no compiler".to_owned());
+        assert_eq!(outcome(Count::Harness, true, why), skipped);
+        let tested = format!("{why}test result: ok. 2 passed; 0 failed;");
+        assert_eq!(outcome(Count::Harness, true, &tested), Outcome::Passed(2));
+        let failed = outcome(Count::Harness, false, why);
+        assert!(matches!(failed, Outcome::Failed { .. }), "{failed:?}");
     }
 }
