@@ -692,7 +692,7 @@ Examples:
   dwell convert app.jfr -o app.collapsed
   dwell convert app.jfr -o locks.collapsed --cause monitor,lock --thread 'worker-*'
   dwell convert app.jfr -o late.collapsed --safepoints
-  dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 10s --to 20s
+  dwell convert app.jfr --collapsed --cause monitor --endpoint 'GET /x' --from 1s --to 4s
   dwell convert app.jfr -o app.html
   dwell convert app.jfr -o app.pb.gz      # for pprof and tools that read it: docs/interop.md
   dwell convert app.jfr -o app.json.gz    # for profiler.firefox.com and Perfetto
