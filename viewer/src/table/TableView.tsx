@@ -8,7 +8,7 @@ import { csvOf, save } from '../ui/copy';
 import { takeFocus } from '../ui/focus';
 import { openMenu } from '../ui/FrameMenu';
 import type { Store } from '../state/store';
-import { nameRoom, ROW_HEIGHT, scrollToRow, useScroll, windowOf } from '../ui/rows';
+import { nameRoom, ROW_HEIGHT, scrollToRow, selectRow, useScroll, windowOf } from '../ui/rows';
 import { type GroupBy, type SortBy, sortRows, topTable, type TopRow } from './top';
 
 const GROUPS: readonly [GroupBy, string][] = [
@@ -59,6 +59,8 @@ export function TableView({ store }: { store: Store }) {
   const box = useRef<HTMLDivElement>(null);
   const scroll = useScroll(box);
   useEffect(() => takeFocus(box.current), []);
+  const selected = rows.value[current.value]?.key ?? -1;
+  useEffect(() => selectRow(store, selected), [store, selected]);
   const search = (row: TopRow | undefined) => {
     if (!row) return;
     if (row.thread < 0) store.find(row.name);

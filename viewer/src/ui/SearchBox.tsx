@@ -58,7 +58,11 @@ export function SearchBox({ store }: { store: Store }) {
         <button
           type="button"
           title="Only stacks that match"
-          onClick={() => store.transform({ kind: 'only', name: store.query.value })}
+          onClick={() => {
+            store.transform({ kind: 'only', name: store.query.value });
+            // All that is left matches: a search for it would only pale its other frames.
+            store.query.value = '';
+          }}
         >
           Only these
         </button>

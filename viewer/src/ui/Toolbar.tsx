@@ -199,7 +199,7 @@ function Folding({ store }: { store: Store }) {
     [`${store.byLine.value ? '✓ ' : ''}Split by line (l)`, () => flip(store.byLine)],
     ['Copy stacks as text', () => copyStacks(store)],
     ...(store.view.value === 'flame' ? [['Save as PNG', savePicture] as [string, () => void]] : []),
-    ['Callers and callees… (f)', () => toggleDialog('frame')],
+    ['Frame: lists and transforms… (f)', () => toggleDialog('frame')],
     ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
     ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
     [

@@ -1,8 +1,8 @@
 // Stretches of time, whatever they are: how they are read, and what is said of them.
 import { describe, expect, it } from 'vitest';
 import { Column } from '../../src/data/columns';
-import { readStretches, type StretchKind } from '../../src/data/profile';
-import { factsOf, standing } from '../../src/data/stretches';
+import { readStretches, type Span, type StretchKind } from '../../src/data/profile';
+import { factsOf, standing, summaryOf } from '../../src/data/stretches';
 import { stopStrip } from '../../src/data/wall';
 import { runtimeLanes, toldRuntime } from '../../src/timeline/runtime';
 import { recordingOf } from './art';
@@ -77,6 +77,15 @@ describe('stretches of time', () => {
     expect(known.get('Words')).toBe('30');
     expect(known.has('Hidden')).toBe(false);
     expect(new Map(factsOf(profile, stretches[1]!, 1)).has('By')).toBe(false);
+  });
+
+  it('are summed up in a range of time', () => {
+    const [naps] = stretches;
+    const text = (during: Span | null) => summaryOf(naps!, during).replaceAll('\u00a0', ' ');
+    expect(text(null)).toBe('1 nap, 250 ms in all, the longest 250 ms.');
+    const part = { from: 6e8, to: 9e8 };
+    expect(text(part)).toContain('150 ms in all, the longest 150 ms.');
+    expect(text({ from: 0, to: 1e8 })).toBe('No nap in the time range.');
   });
 
   it('count as stops where all threads stand still', () => {
