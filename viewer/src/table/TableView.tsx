@@ -87,14 +87,18 @@ export function TableView({ store }: { store: Store }) {
   return (
     <div class="table-view">
       <LossNote store={store} />
-      <Groups by={by} rows={rows.value.length}>
+      <Groups by={by} sort={sort} rows={rows.value.length}>
         <button type="button" onClick={() => saveRows(store, rows.value)}>
           CSV
         </button>
       </Groups>
       <div ref={box} class="scroll" tabIndex={0} onKeyDown={onKey} role="region" aria-label="Table">
         <table class="top" aria-rowcount={rows.value.length + 1}>
-          <Heads sort={sort} unit={store.shown.value.header.unit} />
+          <Heads
+            sort={sort}
+            unit={store.shown.value.header.unit}
+            isOfThreads={by.value === 'thread'}
+          />
           <tbody>
             <tr aria-hidden="true" style={{ height: `${shown.before}px` }} />
             {rows.value.slice(shown.first, shown.end).map((row, i) => (
@@ -159,8 +163,18 @@ function LossNote({ store }: { store: Store }) {
   );
 }
 
-function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentChildren }) {
-  const { by, rows } = props;
+function Groups(props: {
+  by: Signal<GroupBy>;
+  sort: Signal<Sorting>;
+  rows: number;
+  children: ComponentChildren;
+}) {
+  const { by, sort, rows } = props;
+  const choose = (group: GroupBy) => {
+    by.value = group;
+    // All time of a thread is its own: there is one column for both.
+    if (group === 'thread' && sort.value.by === 'own') sort.value = { ...sort.value, by: 'total' };
+  };
   return (
     <div class="group" role="group" aria-label="Rows are">
       {GROUPS.map(([group, label]) => (
@@ -168,7 +182,7 @@ function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentC
           key={group}
           type="button"
           aria-pressed={by.value === group}
-          onClick={() => (by.value = group)}
+          onClick={() => choose(group)}
         >
           {label}
         </button>
@@ -181,7 +195,8 @@ function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentC
   );
 }
 
-function Heads({ sort, unit }: { sort: Signal<Sorting>; unit: Unit }) {
+function Heads(props: { sort: Signal<Sorting>; unit: Unit; isOfThreads: boolean }) {
+  const { sort, unit, isOfThreads } = props;
   const choose = (column: SortBy) => {
     const { by, descending } = sort.value;
     // Another column begins with what is most, but names with the first.
@@ -190,11 +205,12 @@ function Heads({ sort, unit }: { sort: Signal<Sorting>; unit: Unit }) {
   return (
     <thead>
       <tr>
-        {COLUMNS.map(([column, label]) => (
+        {COLUMNS.filter(([column]) => !isOfThreads || column !== 'own').map(([column, label]) => (
           <Head key={column} label={label} column={column} sort={sort.value} choose={choose} />
         ))}
         <th scope="col" class="time">
-          {sort.value.by === 'total' ? 'Total' : 'Self'} {unit === 'bytes' ? 'bytes' : 'time'}
+          {isOfThreads || sort.value.by === 'total' ? 'Total' : 'Self'}{' '}
+          {unit === 'bytes' ? 'bytes' : 'time'}
         </th>
       </tr>
     </thead>
@@ -249,7 +265,7 @@ function Row(props: {
       onDblClick={props.onDblClick}
       onContextMenu={props.onMenu}
     >
-      {share(row.own, row.ownError)}
+      {row.thread < 0 && share(row.own, row.ownError)}
       {share(row.total, row.totalError)}
       <td class="number">{count(row.samples)}</td>
       <td class="name" title={shortened(row.name, 400)}>

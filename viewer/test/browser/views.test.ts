@@ -176,7 +176,7 @@ describe('the overview', () => {
     };
     const line = await page.innerText('p.idle');
     const [, share, threads] =
-      /([\d.]+)\s% of all wall time, of ([\d,]+) of [\d,]+ threads/.exec(line) ?? [];
+      /([\d.]+)\s% of all wall time, in ([\d,]+)(?: of [\d,]+)? threads?/.exec(line) ?? [];
     expect(Number(threads)).toBeGreaterThan(0);
     const before = await causes();
     expect(before.has('idle-pool')).toBe(false);
