@@ -172,7 +172,7 @@ export function holdersOf(profile: Profile, filter: WallFilter): Holders {
 
 export function holdersWords({ known, all }: Holders): string {
   const share = percent(known / (all || 1));
-  return `${duration(known)} of ${duration(all)} waited for locks (${share}) have the holder's stack.`;
+  return `The graph of holders has ${duration(known)} of ${duration(all)} waited for locks (${share}).`;
 }
 
 /** What a look's thread waited for. */

@@ -1,4 +1,4 @@
-// The whole graph as a picture to save: title, what is measured, all levels, and the legend.
+// The whole graph as a picture to save: title, measure, all levels, and the legend.
 import { shortened } from '../data/plain';
 
 const FONT = '12px system-ui, sans-serif';
@@ -18,7 +18,7 @@ export interface Entry {
 
 export interface Picture {
   title: string;
-  /** What is measured and chosen. */
+  /** The measure and the filters. */
   lines: readonly string[];
   graphs: readonly HTMLCanvasElement[];
   legend: readonly Entry[];

@@ -87,7 +87,7 @@ export function TableView({ store }: { store: Store }) {
   return (
     <div class="table-view">
       <LossNote store={store} />
-      <Groups by={by} sort={sort} rows={rows.value.length}>
+      <Groups by={by} rows={rows.value.length}>
         <button type="button" onClick={() => saveRows(store, rows.value)}>
           CSV
         </button>
@@ -163,18 +163,8 @@ function LossNote({ store }: { store: Store }) {
   );
 }
 
-function Groups(props: {
-  by: Signal<GroupBy>;
-  sort: Signal<Sorting>;
-  rows: number;
-  children: ComponentChildren;
-}) {
-  const { by, sort, rows } = props;
-  const choose = (group: GroupBy) => {
-    by.value = group;
-    // All time of a thread is its own: there is one column for both.
-    if (group === 'thread' && sort.value.by === 'own') sort.value = { ...sort.value, by: 'total' };
-  };
+function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentChildren }) {
+  const { by, rows } = props;
   return (
     <div class="group" role="group" aria-label="Rows are">
       {GROUPS.map(([group, label]) => (
@@ -182,7 +172,7 @@ function Groups(props: {
           key={group}
           type="button"
           aria-pressed={by.value === group}
-          onClick={() => choose(group)}
+          onClick={() => (by.value = group)}
         >
           {label}
         </button>
@@ -197,8 +187,11 @@ function Groups(props: {
 
 function Heads(props: { sort: Signal<Sorting>; unit: Unit; isOfThreads: boolean }) {
   const { sort, unit, isOfThreads } = props;
+  // All time of a thread is its own: one column is for both.
+  const shown: Sorting =
+    isOfThreads && sort.value.by === 'own' ? { ...sort.value, by: 'total' } : sort.value;
   const choose = (column: SortBy) => {
-    const { by, descending } = sort.value;
+    const { by, descending } = shown;
     // Another column begins with what is most, but names with the first.
     sort.value = { by: column, descending: by === column ? !descending : column !== 'name' };
   };
@@ -206,11 +199,10 @@ function Heads(props: { sort: Signal<Sorting>; unit: Unit; isOfThreads: boolean 
     <thead>
       <tr>
         {COLUMNS.filter(([column]) => !isOfThreads || column !== 'own').map(([column, label]) => (
-          <Head key={column} label={label} column={column} sort={sort.value} choose={choose} />
+          <Head key={column} label={label} column={column} sort={shown} choose={choose} />
         ))}
         <th scope="col" class="time">
-          {isOfThreads || sort.value.by === 'total' ? 'Total' : 'Self'}{' '}
-          {unit === 'bytes' ? 'bytes' : 'time'}
+          {shown.by === 'total' ? 'Total' : 'Self'} {unit === 'bytes' ? 'bytes' : 'time'}
         </th>
       </tr>
     </thead>

@@ -29,7 +29,7 @@ const BEYOND = 6;
 /** A drag of fewer pixels is a click. */
 const DRAG_PX = 4;
 /** Characters of a lane's name in a narrow window. */
-const NARROW_CHARS = 12;
+const NARROW_CHARS = 9;
 
 export function TimelineView({ store }: { store: Store }) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -153,7 +153,7 @@ function Colours({ store }: { store: Store }) {
         {waits.any && (
           <li>
             <Swatch colour={causeColour('monitor', theme.value)} />
-            exact monitor waits (lower bar)
+            exact monitor waits (lower bar; pale: a small part of the time)
             {waits.summed > 0 && `; ${count(waits.summed)} are known as sums only`}
           </li>
         )}
@@ -213,8 +213,8 @@ function Name({ controller, lane }: { controller: TimelineController; lane: Lane
   const full = plain(lane.name);
   // A narrow lane would hide the number at the end, in which the names of a pool differ.
   const isNarrow = controller.width.value > 0 && window.innerWidth <= 640;
-  const name = isNarrow ? shortened(full, NARROW_CHARS) : shortened(full, 80);
-  if (lane.kind === 'runtime') return <span title={full}>{name}</span>;
+  if (lane.kind === 'runtime') return <span title={full}>{shortened(full, 80)}</span>;
+  const name = shortened(full, isNarrow ? NARROW_CHARS : 80);
   if (lane.kind === 'pool') {
     return (
       <button
@@ -308,7 +308,7 @@ function pointerOf(controller: TimelineController) {
   };
 }
 
-/** What the keyboard is at in a lane of the runtime: no other part of the page shows it. */
+/** The keyboard's place in a lane of the runtime, which no other part of the page shows. */
 function atCursor(controller: TimelineController) {
   const at = controller.cursor.value;
   const hit = at && hitAtCursor(controller);

@@ -100,7 +100,7 @@ function operationAt({ stops, names }: Profile, time: number, length: number): [
   return operation === '' ? [] : [['Safepoint', operation]];
 }
 
-/** The steps of a lane, for the keyboard; null: it has none. */
+/** The steps of a lane, for the keyboard; null: a lane without steps. */
 export function stepsOf(
   profile: Profile,
   what: Runtime,

@@ -52,7 +52,7 @@ export function App({ store }: { store: Store }) {
           <Filters store={store} />
           {isOfStacks ? <Toolbar store={store} /> : <More />}
         </div>
-        <RangeLine store={store} hasBar={isOfStacks || view === 'overview'} />
+        <RangeLine store={store} view={view} hasBar={isOfStacks || view === 'overview'} />
         {isOfStacks && <Holders store={store} />}
         {isOfStacks && <Transforms store={store} />}
         {isOfStacks && <DiffBar store={store} />}
@@ -83,7 +83,7 @@ export function App({ store }: { store: Store }) {
 
 /** Only some waits have the stack of the lock's holder: which part of the waiting that is. */
 function Holders({ store }: { store: Store }) {
-  if (store.measure.value.time !== 'owners') return null;
+  if (store.measure.value.time !== 'owners' || store.ranges.value) return null;
   return <p class="note">{holdersWords(store.holders.value)}</p>;
 }
 

@@ -7,6 +7,7 @@ import type { Span } from '../data/profile';
 import { rangeBetween } from '../data/window';
 import { wholeSpan } from '../data/wall';
 import { rangeWords } from '../diff/DiffBar';
+import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
 import { moreTools, openDialog } from './commands';
 
@@ -195,7 +196,7 @@ function During({ store }: { store: Store }) {
  * The time range in a line of its own: in a narrow window, where its fields are behind "More", and
  * where two ranges are compared but the view has no bar of the comparison.
  */
-export function RangeLine({ store, hasBar }: { store: Store; hasBar: boolean }) {
+export function RangeLine({ store, view, hasBar }: { store: Store; view: View; hasBar: boolean }) {
   const { profile, ranges } = store;
   const during = store.during.value;
   if (profile.header.compare) return null;
@@ -203,7 +204,10 @@ export function RangeLine({ store, hasBar }: { store: Store; hasBar: boolean }) 
     if (hasBar) return null;
     return (
       <p class="range-line" role="group" aria-label="Compared time ranges">
-        <span>{rangeWords(ranges.value)}</span>
+        <span>
+          {rangeWords(ranges.value)}
+          {view === 'timeline' ? '' : '; this view shows B'}
+        </span>
         <button type="button" onClick={() => store.stopComparing()}>
           Stop comparing
         </button>

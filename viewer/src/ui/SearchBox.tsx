@@ -60,7 +60,7 @@ export function SearchBox({ store }: { store: Store }) {
           title="Only stacks that match"
           onClick={() => {
             store.transform({ kind: 'only', name: store.query.value });
-            // All that is left matches: a search for it would only pale its other frames.
+            // Each stack left matches: a search would only pale its other frames.
             store.query.value = '';
           }}
         >

@@ -186,7 +186,7 @@ function copyStacks(store: Store): void {
   else void copy(store, 'the stacks', text);
 }
 
-/** The whole graph with its title, what is measured, and the legend. */
+/** The whole graph with its title, its measure and the legend. */
 function savePicture(store: Store): void {
   const made = [...controllers].map((controller) => controller.picture());
   const graphs = made.filter((graph) => graph !== null);
@@ -214,7 +214,7 @@ function savePicture(store: Store): void {
   });
 }
 
-/** What the graph is of: the measure, and all filters that are set. */
+/** Words for the graph: the measure, and all filters that are set. */
 function pictureWords(store: Store): string {
   const time = document.getElementById(TIME_ID);
   const chosen = time instanceof HTMLSelectElement ? time.selectedOptions[0]?.text : undefined;

@@ -218,6 +218,9 @@ describe('two ranges of one recording', () => {
     await drag(0.6, 0.9);
     await ready(page);
     expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+&against=\d+-\d+$/);
+    await page.keyboard.press('7');
+    expect(await page.innerText('.range-line')).toMatch(/A .* to .*, B .* to .*shows B/);
+    await page.keyboard.press('1');
     await page.click('button:has-text("Flame graph of the differences")');
     await ready(page);
     expect(await page.innerText('.diff-bar')).toMatch(/A .* to .*, B .* to .*per second/);

@@ -75,7 +75,7 @@ describe('frames of the application', () => {
       'java.lang.Thread.run app.Job.run',
       // Nothing is folded into its self time.
       'java.lang.Thread.run',
-      // What own code calls has the name of the outermost frame.
+      // A row that own code calls has the name of its outermost frame.
       'app.Main.main java.util.Pool.take',
     ]);
   });
