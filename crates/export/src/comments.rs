@@ -2,6 +2,9 @@
 
 use dwell_profile::Profile;
 
+/// How readers of our files know that there are classes among the frames.
+pub const CLASSES: &str = "objects and locks: the innermost frame is the class";
+
 /// The lines, mostly `name: value`.
 pub fn comments(profile: &Profile) -> Vec<String> {
     let info = profile.info();
@@ -14,6 +17,10 @@ pub fn comments(profile: &Profile) -> Vec<String> {
     ];
     let recorded = recorded.into_iter().filter(|(_, value)| !value.is_empty());
     comments.extend(recorded.map(|(name, value)| format!("{name}{value}")));
+    let has_classes = profile.has_allocations() || profile.has_live() || profile.has_locks();
+    if has_classes && !info.has_sums_only() {
+        comments.push(CLASSES.to_owned());
+    }
     let measured = info.measured.of();
     if !measured.is_empty() {
         comments.push(format!("samples are {measured}"));

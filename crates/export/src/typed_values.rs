@@ -28,9 +28,15 @@ impl Column {
         let has_size = |object: &Allocation| object.size > 0;
         let has_allocated = profile.allocations().iter().any(has_size);
         let has_live = profile.live().iter().any(|it| has_size(&it.allocated));
+        let has_others = profile.has_wall()
+            || profile.has_allocations()
+            || profile.has_live()
+            || profile.has_locks();
+        let has_samples = !profile.samples().is_empty() || !has_others;
+        let is_time = profile.unit() == Unit::Nanoseconds;
         let columns = [
-            (Column::Samples, true),
-            (Column::Measured, profile.unit() == Unit::Nanoseconds),
+            (Column::Samples, has_samples),
+            (Column::Measured, has_samples && is_time),
             (Column::Wall, profile.has_wall()),
             (Column::AllocatedObjects, has_allocated),
             (Column::AllocatedBytes, profile.has_allocations()),
@@ -41,6 +47,20 @@ impl Column {
         ];
         let columns = columns.into_iter().filter(|(_, has)| *has);
         columns.map(|(column, _)| column).collect()
+    }
+
+    /// The type that tools show first.
+    pub fn first(profile: &Profile) -> Column {
+        let columns = Column::of(profile);
+        let order = [
+            Column::Measured,
+            Column::Samples,
+            Column::Wall,
+            Column::LiveBytes,
+            Column::AllocatedBytes,
+        ];
+        let first = order.into_iter().find(|column| columns.contains(column));
+        first.unwrap_or(Column::Blocked)
     }
 
     /// Its name and its unit: those of Go's profiles, where these have such a type.
@@ -136,7 +156,7 @@ pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column,
         }
     }
     let object = |it: &Allocation| Key {
-        node: it.node,
+        node: place(profile, it.node, it.class),
         thread: it.thread,
         context: it.context,
         ..Key::default()
@@ -160,7 +180,7 @@ pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column,
     if profile.has_locks() {
         for it in profile.locked(&WallFilter::default()) {
             let key = Key {
-                node: it.node,
+                node: place(profile, it.node, it.class),
                 thread: it.thread,
                 context: it.context,
                 owner: it.owner,
@@ -174,6 +194,16 @@ pub fn each<'p>(profile: &'p Profile, mut show: impl FnMut(Key<'p>, u64, Column,
                 Amount::Whole(it.weight.sum),
             );
         }
+    }
+}
+
+/// The stack of an object or a wait, whose innermost frame is the class. Where files of other tools
+/// have no classes, the stack is theirs.
+fn place(profile: &Profile, node: NodeId, class: NameId) -> NodeId {
+    let is_marker = profile.names().text(class).starts_with('[');
+    match profile.info().has_sums_only() && is_marker {
+        true => profile.tree().parent(node),
+        false => node,
     }
 }
 

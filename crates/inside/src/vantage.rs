@@ -124,17 +124,7 @@ pub fn begins_in_java(header: &SlotHeader) -> bool {
 /// The first registers of a walk.
 #[must_use]
 pub fn registers_of(header: &SlotHeader) -> Regs {
-    let regs = &header.regs;
-    Regs {
-        pc: regs.rip,
-        sp: regs.rsp,
-        fp: regs.rbp,
-        rax: regs.rax,
-        rbx: regs.rbx,
-        rcx: regs.rcx,
-        rdx: regs.rdx,
-        r13: regs.r13,
-    }
+    header.regs.for_walk()
 }
 
 /// The handler's data on the thread, in the walker's form.
@@ -154,7 +144,7 @@ pub fn context_of<M: Memory>(header: &SlotHeader, mem: &M) -> ThreadContext {
     } else {
         header.stack_hi
     };
-    let cont_entry = on_stack(header.cont_entry, header.regs.rsp, header.stack_hi);
+    let cont_entry = on_stack(header.cont_entry, header.regs.sp(), header.stack_hi);
     ThreadContext {
         anchor,
         stack_high,

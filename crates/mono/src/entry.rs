@@ -67,6 +67,9 @@ fn prepare(text: &str) -> Result<(), String> {
                 .into(),
         );
     }
+    if !cfg!(target_arch = "x86_64") {
+        return Err("Mono is supported on x86-64 only; run the program there".into());
+    }
     let api = functions::find().map_err(|name| format!("this Mono has no function {name}"))?;
     #[cfg(feature = "experiments")]
     crate::sys::experiments::prepare();

@@ -9,6 +9,7 @@
 //! [`dump`] (all threads).
 #![deny(unsafe_code)]
 
+mod arch;
 mod clock;
 pub mod deadlock;
 mod denied;

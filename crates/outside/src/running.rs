@@ -1,6 +1,7 @@
 //! Stacks of running threads, by one perf sample each: the kernel copies registers and stack when
 //! the thread has used a little more CPU time. No thread is stopped.
 
+use crate::arch;
 use crate::sys::perf::{self, Event, RING_BYTES_MIN, Wish};
 use dwell_walker::Regs;
 use std::collections::HashMap;
@@ -147,11 +148,11 @@ pub fn parse(record: &[u8]) -> Option<Copied> {
     if word()? != ABI_64 {
         return None;
     }
-    let mut registers = [0; perf::REGISTERS.len()];
+    let mut registers = [0; arch::PERF_REGISTERS.len()];
     for register in &mut registers {
         *register = word()?;
     }
-    let [rax, rbx, rcx, rdx, fp, sp, pc, r13] = registers;
+    let regs = arch::of_sample(registers);
     let size = usize::try_from(word()?).ok()?;
     let copy = match size {
         0 => &[],
@@ -162,7 +163,7 @@ pub fn parse(record: &[u8]) -> Option<Copied> {
         }
     };
     let mut stack = Vec::with_capacity(WORD + copy.len());
-    stack.extend(fp.to_ne_bytes());
+    stack.extend(regs.fp.to_ne_bytes());
     stack.extend(copy);
     Some(Copied {
         tid,
@@ -170,16 +171,7 @@ pub fn parse(record: &[u8]) -> Option<Copied> {
         time_ns,
         period_ns,
         kernel,
-        regs: Regs {
-            pc,
-            sp,
-            fp,
-            rax,
-            rbx,
-            rcx,
-            rdx,
-            r13,
-        },
+        regs,
         stack,
     })
 }
@@ -214,7 +206,7 @@ mod tests {
             0xffff_ffff_8100_0040,
         ]);
         words.push(abi);
-        words.extend([1, 2, 3, 4, 6, 7, 8, 21]);
+        words.extend(arch::PERF_REGISTERS.map(u64::from));
         words.push(stack.len() as u64);
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         if !stack.is_empty() {
@@ -231,11 +223,11 @@ mod tests {
         assert_eq!((copied.time_ns, copied.period_ns), (1000, 500));
         let kernel = [0xffff_ffff_8100_0000, 0xffff_ffff_8100_0040];
         assert_eq!(copied.kernel, kernel);
-        let regs = copied.regs;
-        assert_eq!([regs.rax, regs.rbx, regs.rcx, regs.rdx], [1, 2, 3, 4]);
-        assert_eq!([regs.fp, regs.sp, regs.pc, regs.r13], [6, 7, 8, 21]);
-        assert_eq!(copied.low(), 7u64.wrapping_sub(8));
-        assert_eq!(copied.stack, [6, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5]);
+        let regs = arch::of_sample(arch::PERF_REGISTERS.map(u64::from));
+        assert_eq!(copied.regs, regs);
+        assert_eq!(copied.low(), regs.sp.wrapping_sub(8));
+        let below = regs.fp.to_ne_bytes();
+        assert_eq!(copied.stack, [&below[..], &[1, 2, 3, 4, 5]].concat());
         assert_eq!(parse(&record(2, &[], 0)).unwrap().stack.len(), 8);
         assert_eq!(parse(&record(0, &[], 0)), None, "no registers");
         assert_eq!(parse(&record(2, &[1; 8], 9)), None, "more than there is");

@@ -5,8 +5,8 @@
 use crate::look::{Looker, Trail, Whom, failure_of};
 use crate::memory::Pages;
 use crate::sys::ptrace;
+use dwell_walker::Failure;
 use dwell_walker::hotspot::threads as vm_threads;
-use dwell_walker::{Failure, Regs};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -29,22 +29,12 @@ pub struct Stopped<'t> {
 pub fn look<'t>(looker: &Looker<'_, 't>, whom: Whom) -> io::Result<Stopped<'t>> {
     let pages = Pages::new(looker.vm.live);
     let began = Instant::now();
-    let (trail, failure) = ptrace::with_stopped(whom.tid, |registers| {
+    let (trail, failure) = ptrace::with_stopped(whom.tid, |regs| {
         let anchor = match whom.java_thread {
             0 => dwell_walker::Anchor::default(),
             thread => {
                 vm_threads::anchor(looker.vm.live, &looker.vm.layout, thread).unwrap_or_default()
             }
-        };
-        let regs = Regs {
-            pc: registers.rip,
-            sp: registers.rsp,
-            fp: registers.rbp,
-            rax: registers.rax,
-            rbx: registers.rbx,
-            rcx: registers.rcx,
-            rdx: registers.rdx,
-            r13: registers.r13,
         };
         let mut trail = Trail::default();
         let walk = looker.walk_from(whom, &pages, regs, anchor, &mut trail);

@@ -180,7 +180,7 @@ impl Builder {
     }
 
     /// The node that another node is below.
-    pub(crate) fn parent(&self, node: NodeId) -> NodeId {
+    pub fn parent(&self, node: NodeId) -> NodeId {
         self.tree.parent(node)
     }
 

@@ -137,6 +137,12 @@ impl Info {
         }
     }
 
+    /// Whether the file has only sums of samples by stack, and no single objects and waits.
+    #[must_use]
+    pub fn has_sums_only(&self) -> bool {
+        matches!(self.sample_event.as_str(), "pprof" | "OTLP")
+    }
+
     /// Name and version of the JVM. The version by the JDK's recorder begins with the name, and
     /// ends with how the JVM was built.
     #[must_use]

@@ -334,7 +334,7 @@ impl<M: Memory> Noting<M> {
 
 /// Memory that changes because the thread continues.
 fn own_ranges(header: &SlotHeader, thread_bytes: u64) -> [(u64, u64); 3 + CHUNKS_MAX] {
-    let sp = header.regs.rsp;
+    let sp = header.regs.sp();
     let lo = header.stack_lo.min(sp.saturating_sub(RED_ZONE_BYTES));
     let hi = match header.stack_end_known {
         true => header.stack_hi,

@@ -64,6 +64,13 @@ struct OrderState {
     is_over: bool,
 }
 
+impl OrderState {
+    /// There is neither an order nor a request to hurry.
+    fn has_none(&self) -> bool {
+        self.order.serial == self.done && self.asked == self.seen
+    }
+}
+
 /// How often a thread that waits for the drainer checks whether the drainer waits for memory.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -84,8 +91,7 @@ impl Orders {
                 ..Order::default()
             };
         };
-        let waiting = |s: &mut OrderState| s.order.serial == s.done && s.asked == s.seen;
-        match self.changed.wait_timeout_while(state, timeout, waiting) {
+        match (self.changed).wait_timeout_while(state, timeout, |it| it.has_none()) {
             Ok((mut state, _)) => {
                 state.seen = state.asked;
                 if state.order.serial == state.done {
@@ -95,6 +101,18 @@ impl Orders {
                 }
             }
             Err(_) => Order::default(),
+        }
+    }
+
+    /// Waits until [`Orders::wait`] would return at once, for at most `timeout`. Returns whether it
+    /// would.
+    pub fn await_any(&self, timeout: Duration) -> bool {
+        let Ok(state) = self.state.lock() else {
+            return true;
+        };
+        match (self.changed).wait_timeout_while(state, timeout, |it| it.has_none()) {
+            Ok((state, _)) => !state.has_none(),
+            Err(_) => true,
         }
     }
 
@@ -198,6 +216,23 @@ mod tests {
         assert!(orders.give(Order::STOP, Duration::from_secs(5)));
         assert_eq!(thread.join().unwrap(), 1);
         assert!(!orders.give(Order::RENEW, Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn awaited_order_is_left_for_the_next_wait() {
+        let orders = Orders::default();
+        assert!(!orders.await_any(Duration::ZERO));
+        assert!(!orders.give(Order::FLUSH, Duration::ZERO));
+        assert!(orders.await_any(Duration::from_secs(600)));
+        assert!(orders.await_any(Duration::from_secs(600)));
+        let order = orders.wait(Duration::from_secs(600));
+        assert!(order.flush);
+        orders.done(&order);
+        assert!(!orders.await_any(Duration::ZERO));
+        orders.hurry(Duration::ZERO);
+        assert!(orders.await_any(Duration::from_secs(600)));
+        assert_eq!(orders.wait(Duration::from_secs(600)), Order::default());
+        assert!(!orders.await_any(Duration::ZERO));
     }
 
     #[test]

@@ -73,6 +73,36 @@ fn changes_of_wall(base: &Base, a: Sums, b: Sums) -> Vec<Change> {
 /// For files of other tools, which may lack it.
 const NO_LENGTH: &str = "one of them does not say how long it is; compare shares: --per sample";
 
+/// Why two recordings have nothing in common that `diff` compares, and how to compare them.
+fn without_base(a: &Profile, b: &Profile, per: Per) -> &'static str {
+    let is_time = |it: &Profile| !it.samples().is_empty() || it.has_wall();
+    let both = |has: fn(&Profile) -> bool| has(a) && has(b);
+    match per {
+        _ if is_time(a) || is_time(b) => with_time(a, b, per),
+        _ if both(Profile::has_allocations) => {
+            "they have no time; compare memory: -e alloc or -e live"
+        }
+        _ if both(Profile::has_live) => "they have no time; compare memory: -e live",
+        _ if both(Profile::has_locks) => {
+            "they have no time; to compare locks, convert both with --collapsed -e lock, and \
+             compare these files with --per sample"
+        }
+        _ => with_time(a, b, per),
+    }
+}
+
+/// The same if at least one has samples of time.
+fn with_time(a: &Profile, b: &Profile, per: Per) -> &'static str {
+    match per {
+        Per::Request => {
+            "no requests were counted in both (see docs/context.md); --per second compares all \
+             the same"
+        }
+        Per::Second if a.info().duration_ns.min(b.info().duration_ns) == 0 => NO_LENGTH,
+        Per::Second | Per::Sample => "one of them has no data to compare with",
+    }
+}
+
 /// Compares two recordings; an error says in words why that makes no sense.
 ///
 /// # Errors
@@ -86,13 +116,7 @@ pub fn compared<'p>(a: &'p Profile, b: &'p Profile, per: Per) -> Result<Compared
     }
     let (whole_a, whole_b) = (a.total(), b.total());
     let Some(cpu) = Base::new(per, (a, &whole_a), (b, &whole_b)) else {
-        return Err(match per {
-            Per::Request => "no requests were counted in both (see docs/context.md); \
-                             --per second compares all the same"
-                .into(),
-            Per::Second if a.info().duration_ns.min(b.info().duration_ns) == 0 => NO_LENGTH.into(),
-            Per::Second | Per::Sample => "one of them has no data to compare with".into(),
-        });
+        return Err(without_base(a, b, per).into());
     };
     let measured = &a.info().measured;
     if *measured != b.info().measured && per != Per::Sample {
@@ -412,6 +436,25 @@ mod tests {
             20,
         );
         (a, b)
+    }
+
+    #[test]
+    fn files_without_time_are_compared_by_memory_or_locks() {
+        let with = |add: fn(&mut Builder)| {
+            let mut builder = Builder::default();
+            add(&mut builder);
+            builder.finish()
+        };
+        let refusal = |of: &Profile| compared(of, of, Per::Second).err().unwrap();
+        let heap = with(|it| it.live_sampling = Some(dwell_profile::LiveSampling::default()));
+        assert!(refusal(&heap).ends_with("compare memory: -e live"));
+        let sampling = dwell_profile::AllocationSampling::default();
+        let mut builder = Builder::default();
+        builder.allocation_sampling = Some(sampling);
+        assert!(refusal(&builder.finish()).contains("-e alloc or -e live"));
+        let locks = with(|it| it.monitor_sums = Some(dwell_profile::MonitorSums::default()));
+        assert!(refusal(&locks).contains("--collapsed -e lock"));
+        assert!(refusal(&with(|_| {})).contains("does not say how long"));
     }
 
     #[test]

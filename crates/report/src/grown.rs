@@ -52,8 +52,11 @@ pub fn grown<'p>(a: &'p Profile, b: &'p Profile, of: Objects) -> Result<Grown<'p
     let base = match of {
         Objects::Alive => Some(Base::of_moments(&all_a, &all_b)),
         Objects::Allocated => {
-            let [time_a, time_b] = profiles.map(Profile::allocations_sampled_ns);
-            Base::of_times((time_a, &all_a), (time_b, &all_b))
+            match profiles.map(Profile::allocations_sampled_ns) {
+                // Files of other tools may not say how long they are.
+                [0, 0] => Some(Base::of_moments(&all_a, &all_b)),
+                [time_a, time_b] => Base::of_times((time_a, &all_a), (time_b, &all_b)),
+            }
         }
     };
     let base = base.ok_or("one of them has no data to compare with")?;
@@ -84,6 +87,7 @@ impl Grown<'_> {
                 "alive",
                 "bytes that survived a collection, at the last check of each",
             ),
+            Objects::Allocated if self.has_no_length() => ("allocated", "bytes allocated in all"),
             Objects::Allocated => ("allocated", "bytes allocated per second"),
         };
         for (letter, (name, profile)) in ["A", "B"].iter().zip(names.iter().zip(self.profiles)) {
@@ -110,6 +114,11 @@ impl Grown<'_> {
         self.stacks(&mut text);
         self.classes(&mut text);
         text
+    }
+
+    fn has_no_length(&self) -> bool {
+        let lengths = self.profiles.map(Profile::allocations_sampled_ns);
+        lengths == [0, 0]
     }
 
     fn changes(&self, sums: impl Fn(&Profile) -> dwell_profile::diff::Sums) -> Vec<Change> {
@@ -269,6 +278,20 @@ mod tests {
         compared.collapsed(&mut out).unwrap();
         let expected = "a.A.fill;a.Cached 41943040 41943040\na.A.leak;a.Le:aked 2097152 83886080\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn allocations_of_unknown_length_are_compared_in_all() {
+        let unknown = |leaked| {
+            let mut profile = profile(leaked);
+            profile.set_duration_ns(0);
+            profile
+        };
+        let (a, b) = (unknown(2), unknown(80));
+        let text = grown(&a, &b, Objects::Allocated).unwrap().text(["a", "b"]);
+        assert!(text.contains("\nbytes allocated in all\n"), "{text}");
+        assert!(text.contains("2048 KiB   80.0 MiB   +78.0 MiB"), "{text}");
+        assert!(grown(&a, &profile(2), Objects::Allocated).is_err());
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub mod sys;
 pub mod vantage;
 mod waited;
 
-pub use arch::{Registers, fetch_ahead, restorer};
+pub use arch::{Registers, SYSTEM_CALL, fetch_ahead, restorer};
 pub use config::{ClassSpec, Config, EngineKind, Words};
 pub use counters::{Cause, CounterSnapshot, HISTOGRAM_BUCKETS, bucket_end_ns};
 pub use engine::{Engine, PerfLevel, Stop, Turns, Unreachable, perf_hangs, perf_permitted};

@@ -70,13 +70,17 @@ fn current_mask() -> u64 {
     }
 }
 
-/// Skips the three bytes of the load in `fault_at`.
+/// Skips the load in `fault_at`.
 unsafe extern "C" fn skip(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: what the kernel passes.
     unsafe {
         ADDRESS.store((*info).si_addr() as u64, Ordering::Relaxed);
         let frame = &mut *context.cast::<libc::ucontext_t>();
-        frame.uc_mcontext.gregs[libc::REG_RIP as usize] += 3;
+        #[cfg(target_arch = "x86_64")]
+        let (pc, load_bytes) = (&mut frame.uc_mcontext.gregs[libc::REG_RIP as usize], 3);
+        #[cfg(target_arch = "aarch64")]
+        let (pc, load_bytes) = (&mut frame.uc_mcontext.pc, 4);
+        *pc += load_bytes;
     }
     BLOCKED.store(current_mask(), Ordering::Relaxed);
     CALLS.fetch_add(1, Ordering::Relaxed);
@@ -94,6 +98,9 @@ unsafe extern "C" fn plain(_: i32) {
 fn fault_at(addr: u64) {
     // SAFETY: the test's handler skips it or makes the page readable; the value goes nowhere.
     unsafe {
+        #[cfg(target_arch = "aarch64")]
+        std::arch::asm!("ldr {}, [{}]", out(reg) _, in(reg) addr, options(nostack));
+        #[cfg(target_arch = "x86_64")]
         std::arch::asm!("mov rax, qword ptr [rdi]", in("rdi") addr, out("rax") _, options(nostack));
     }
 }

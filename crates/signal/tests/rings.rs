@@ -32,7 +32,7 @@ fn drain(engine: &'static Engine, record: &ThreadRecord) -> Shown {
         if header.is_copied_by_kernel {
             shown.by_kernel += 1;
             assert_eq!(header.tid, record.tid());
-            assert!(header.stack_len > 0 && header.regs.rip != 0);
+            assert!(header.stack_len > 0 && header.regs.pc() != 0);
             assert!(header.stack_len <= COPIED_BYTES + 8);
         } else {
             shown.by_signal += 1;

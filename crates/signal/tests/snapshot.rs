@@ -115,7 +115,8 @@ fn check_identity(engine: &'static Engine, slot: &Slot<'_>) {
     assert!(header.handler_ns > 0);
     assert!(header.time_ns <= sys::monotonic_ns());
     assert!(header.cpu_ns <= sys::own_cpu_ns());
-    assert_eq!(header.stack_lo, header.regs.sp() - 128);
+    let red_zone_bytes = if cfg!(target_arch = "x86_64") { 128 } else { 0 };
+    assert_eq!(header.stack_lo, header.regs.sp() - red_zone_bytes);
     let record = engine.record_of(slot).unwrap();
     assert_eq!(record.tid(), header.tid);
 }

@@ -28,7 +28,7 @@ static DELAY_MS: AtomicU64 = AtomicU64::new(0);
 
 /// "Walks": frames that show which thread was walked, and from where.
 fn walk(target: &mut WalkTarget<'_>) {
-    let (tid, pc) = (target.header().tid, target.header().regs.rip);
+    let (tid, pc) = (target.header().tid, target.header().regs.pc());
     let before = PROGRESS.load(Ordering::SeqCst);
     WALKS.fetch_add(1, Ordering::SeqCst);
     if sys::gettid() != tid {
@@ -141,7 +141,7 @@ fn check(slot: &dwell_signal::Slot<'_>, walked: bool) {
     assert_eq!(walk.len, DEPTH.load(Ordering::SeqCst) as usize);
     for (index, frame) in slot.frames().iter().enumerate() {
         assert_eq!(frame.bci, header.tid);
-        assert_eq!(frame.id, header.regs.rip + index as u64);
+        assert_eq!(frame.id, header.regs.pc() + index as u64);
     }
     assert_eq!(slot.frames().len(), walk.len);
 }

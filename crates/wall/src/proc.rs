@@ -306,7 +306,7 @@ mod tests {
         let expected = Switches { own: 12, forced: 5 };
         assert_eq!(switches(text("12", "5").as_bytes()), Some(expected));
         assert_eq!(switches(text("12", "").as_bytes()), None);
-        assert_eq!(switches(b"Name:\tjava\n"), None);
+        assert_eq!(switches(b"Name:\ta\n"), None);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use super::cargo;
 use super::kind::Kind;
-use super::verdict::{Outcome, without_escapes};
+use super::verdict::{Outcome, said, without_escapes};
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,11 +131,7 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
         )
     };
     // The longest first, so that they do not delay the end.
-    let packages = || part("packages install and run", Count::One, "xtask/packages");
-    let released: Vec<Part> = match all {
-        true => vec![applications(), benchmarks(), containers(), packages()],
-        false => Vec::new(),
-    };
+    let released = if all { released() } else { Vec::new() };
     let others = vec![
         chaos,
         viewer("viewer: in the browser", Count::Vitest, "test:browser"),
@@ -162,6 +158,20 @@ pub fn beside(root: &Path, all: bool, turn: u64) -> Vec<Part> {
     released.into_iter().chain(others).collect()
 }
 
+/// The steps of `./test --all`, the longest first.
+fn released() -> Vec<Part> {
+    let packages = part("packages install and run", Count::One, "xtask/packages");
+    vec![
+        applications(),
+        benchmarks(),
+        containers(),
+        packages,
+        collector(),
+        other_tools(),
+        arm64(),
+    ]
+}
+
 /// Applications from Maven Central, each with and without dwell.
 fn applications() -> Part {
     let mut applications = part("applications", Count::One, "examples/apps/run");
@@ -176,11 +186,34 @@ fn benchmarks() -> Part {
     benchmarks
 }
 
+/// OpenTelemetry's collector, which receives recordings. It is built from Go's module proxy.
+fn collector() -> Part {
+    part(
+        "the collector has our sums",
+        Count::One,
+        "examples/collector/run --jdk 17",
+    )
+}
+
+/// Files of Go read by dwell, and files of dwell read by async-profiler's converter.
+fn other_tools() -> Part {
+    part(
+        "sums of other tools are ours",
+        Count::One,
+        "examples/interop/run --jdk 17",
+    )
+}
+
 /// JVMs in containers, recorded from the host, inside, and from sidecars.
 fn containers() -> Part {
     let mut containers = part("containers", Count::One, "examples/containers/run");
     containers.kind = Kind::Measured;
     containers
+}
+
+/// The crates that differ on arm64, compiled for it, and their unit tests under emulation.
+fn arm64() -> Part {
+    part("arm64 under emulation", Count::Harness, "xtask/arm64")
 }
 
 /// The check of the built files for other libcs.
@@ -201,7 +234,7 @@ fn portable(target: &Path) -> Part {
 }
 
 /// The outcome of a part by its output. A command that fails without numbers of failed tests has
-/// failed, and one without tests has tested nothing.
+/// failed, and one without tests has tested nothing: it says why, or has failed.
 #[must_use]
 pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
     let (passed, failed) = match count {
@@ -215,7 +248,10 @@ pub fn outcome(count: Count, succeeded: bool, output: &str) -> Outcome {
         why: why.to_owned(),
     };
     match (succeeded, failed) {
-        (true, 0) if passed == 0 => failure(1, "it ran no test"),
+        (true, 0) if passed == 0 => match said(output).0 {
+            Some(why) => Outcome::Skipped(why),
+            None => failure(1, "it ran no test"),
+        },
         (true, 0) => Outcome::Passed(passed),
         (_, 0) => failure(1, "it ended with an error"),
         _ => failure(failed, "see its output"),
@@ -294,10 +330,17 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_containers_only_run_if_everything_is_tried() {
+    fn slow_steps_only_run_if_everything_is_tried() {
+        let scripts = [
+            "xtask/packages",
+            "xtask/arm64",
+            "examples/containers/run",
+            "examples/collector/run",
+            "examples/interop/run",
+        ];
         for all in [false, true] {
             let parts = beside(Path::new("/repository"), all, 7);
-            for script in ["xtask/packages", "examples/containers/run"] {
+            for script in scripts {
                 let mut commands = parts.iter().flat_map(|part| &part.command);
                 assert_eq!(commands.any(|word| word == script), all, "{script}");
             }
@@ -323,5 +366,16 @@ mod tests {
             );
         }
         assert_eq!(outcome(Count::One, true, ""), Outcome::Passed(1));
+    }
+
+    #[test]
+    fn part_without_tests_is_skipped_if_it_says_why() {
+        let why = "skipped: no compiler\n";
+        let skipped = Outcome::Skipped("no compiler".to_owned());
+        assert_eq!(outcome(Count::Harness, true, why), skipped);
+        let tested = format!("{why}test result: ok. 2 passed; 0 failed;");
+        assert_eq!(outcome(Count::Harness, true, &tested), Outcome::Passed(2));
+        let failed = outcome(Count::Harness, false, why);
+        assert!(matches!(failed, Outcome::Failed { .. }), "{failed:?}");
     }
 }

@@ -158,7 +158,7 @@ impl Slices {
             return (0, 0);
         };
         let Some(found) = chunks.iter().position(|it| it.id() == position.chunk) else {
-            // Another recording, or the chunk was dropped: what is left is newer in any case.
+            // Another recording, or the chunk was dropped: the remaining ones are newer.
             if !chunks.is_empty() {
                 self.position = None;
                 self.has_lost_place = true;

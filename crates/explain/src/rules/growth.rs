@@ -30,6 +30,9 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             "the recording does not show which objects are alive; {remedy}"
         ));
     }
+    if profile.info().has_sums_only() {
+        return Verdict::lacks("the file does not show when objects were allocated");
+    }
     if profile.info().duration_ns < SHORTEST_NS {
         return Verdict::lacks("the recording is too short to show growth; record for 20 s");
     }
@@ -119,6 +122,15 @@ mod tests {
         );
         assert_eq!(found[0].evidence[0].stack.len(), 3);
         assert_eq!((found[0].share.ns, found[0].share.samples), (0, 30));
+    }
+
+    #[test]
+    fn growth_lacks_ages_in_sums_of_other_tools() {
+        let mut art = Art::lasting(30);
+        art.alive("app.Cache.fill", "byte[]", (1 << 20, 20), 0..1, 1);
+        assert!(art.found(check).is_empty());
+        art.builder.info.sample_event = "pprof".to_owned();
+        assert!(art.lacks(check).contains("when objects were allocated"));
     }
 
     #[test]

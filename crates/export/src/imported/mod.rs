@@ -4,6 +4,7 @@
 //! missing data.
 
 mod collapsed_stacks;
+mod memory_and_locks;
 mod otlp_file;
 mod pprof_file;
 mod sums_and_threads;
@@ -34,7 +35,7 @@ impl std::fmt::Display for Refused {
             }
             Refused::NoTime { format, types } => write!(
                 f,
-                "has no CPU time, wall time or samples ({format}), only {}",
+                "has no time, samples, memory or locks ({format}), only {}",
                 types.join(", ")
             ),
             Refused::TooLarge => {
@@ -61,7 +62,7 @@ const MESSAGE_MAX: usize = 256 << 20;
 ///
 /// # Errors
 ///
-/// If a pprof or OTLP file has no time, is too large or damaged.
+/// If a pprof or OTLP file has nothing to report, is too large or damaged.
 pub fn imported(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let is_small = bytes.len() <= MESSAGE_MAX;
     if is_small && let Some(profile) = pprof_file::read(bytes)? {

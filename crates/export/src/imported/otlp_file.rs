@@ -8,6 +8,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development as message;
 use prost::Message as _;
 
+use super::memory_and_locks::{Held, Pair};
 use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
 use super::{DEPTH_MAX, Function, Refused, add_stack};
 
@@ -35,9 +36,21 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let profiles: Vec<_> = scopes.flat_map(|it| &it.profiles).collect();
     let types = profiles.iter().map(|it| tables.words(it.sample_type));
     let types: Vec<_> = types.collect();
-    let chosen = Chosen::of(FORMAT, &types)?;
+    let mut chosen = Chosen::of(FORMAT, &types)?;
+    let mut scopes = data
+        .resource_profiles
+        .iter()
+        .flat_map(|it| &it.scope_profiles);
+    let is_ours = scopes.any(|it| {
+        it.scope
+            .as_ref()
+            .is_some_and(|it| it.name == crate::otlp::SCOPE)
+    });
+    for pair in &mut chosen.held {
+        pair.has_classes |= is_ours;
+    }
     let mut reader = Reader {
-        model: Model::new(chosen.is_time()),
+        model: Model::new(&chosen),
         tables,
         stacks: HashMap::new(),
         locations: HashMap::new(),
@@ -51,7 +64,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let parts = typed.filter_map(|(profile, words)| {
         let quantity = Quantity::of(words.0, words.1)?;
         let is_used = match quantity {
-            Quantity::Count => !chosen.is_time() && counted == Some(words),
+            Quantity::Count => chosen.is_counted() && counted == Some(words),
             Quantity::Cpu(_) | Quantity::Wall(_) => true,
         };
         is_used.then_some((profile, quantity))
@@ -60,7 +73,16 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     // The running part of wall time is subtracted, so it has to be known before.
     parts.sort_by_key(|(_, quantity)| matches!(quantity, Quantity::Wall(_)));
     for (profile, quantity) in parts {
-        reader.add(profile, quantity);
+        reader.add(profile, &|reader, facts, value, _| {
+            reader.point(facts, quantity, quantity.value(value));
+        });
+    }
+    for pair in &chosen.held {
+        if let Some(profile) = profiles.get(pair.sum) {
+            reader.add(profile, &|reader, facts, value, class| {
+                reader.held(facts, pair, pair.value(value), class);
+            });
+        }
     }
     let counted = counted.map_or("", |it| it.0);
     Ok(Some(reader.finish(&data, &chosen, counted)))
@@ -133,7 +155,12 @@ struct Reader<'f> {
 }
 
 impl<'f> Reader<'f> {
-    fn add(&mut self, profile: &'f message::Profile, quantity: Quantity) {
+    /// Calls `see` for each value of a profile, with its innermost function.
+    fn add(
+        &mut self,
+        profile: &'f message::Profile,
+        see: &dyn Fn(&mut Reader<'f>, &Facts<'f>, i64, &'f str),
+    ) {
         self.interval(profile);
         self.extend(profile.time_unix_nano, profile.duration_nano);
         for sample in &profile.samples {
@@ -164,9 +191,31 @@ impl<'f> Reader<'f> {
                     self.extend(*time_ns, 0);
                 }
                 let value = sample.values.get(point).copied().unwrap_or(1);
-                self.point(&facts, quantity, quantity.value(value));
+                see(self, &facts, value, self.innermost(sample.stack_index));
             }
         }
+    }
+
+    /// Adds objects, or waits for a lock. The number of objects is in another profile, and stays
+    /// unknown.
+    fn held(&mut self, facts: &Facts<'f>, pair: &Pair, sum: u64, innermost: &str) {
+        let held = Held {
+            sum,
+            number: 0,
+            innermost,
+            size: 0,
+        };
+        self.model.held(facts, pair, &held);
+    }
+
+    /// The name of the innermost function of a stack.
+    fn innermost(&self, stack: i32) -> &'f str {
+        let tables = self.tables.0;
+        let location = at(&tables.stack_table, stack).and_then(|it| it.location_indices.first());
+        let location = location.and_then(|place| at(&tables.location_table, *place));
+        let line = location.and_then(|it| it.lines.first());
+        let function = line.and_then(|it| at(&tables.function_table, it.function_index));
+        function.map_or("", |it| self.tables.text(it.name_strindex))
     }
 
     /// Adds one value at one time.
@@ -267,6 +316,7 @@ impl<'f> Reader<'f> {
             if text == crate::NO_STACK {
                 continue;
             }
+            let text = if text.is_empty() { "[unknown]" } else { text };
             let function = Function {
                 text,
                 library,

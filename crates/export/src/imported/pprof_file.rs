@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use dwell_profile::{Context, ContextId, FrameId, FrameKind, NodeId, Profile};
 use prost::Message as _;
 
+use super::memory_and_locks::{Held, Pair};
 use super::sums_and_threads::{Chosen, Facts, Model, Quantity};
 use super::{DEPTH_MAX, Function, Refused, add_stack};
 use crate::pprof::message;
@@ -32,11 +33,14 @@ pub fn read(bytes: &[u8]) -> Result<Option<Profile>, Refused> {
     let types: Vec<_> = types
         .map(|it| (file.text(it.r#type), file.text(it.unit)))
         .collect();
-    let chosen = Chosen::of(FORMAT, &types)?;
+    let mut chosen = Chosen::of(FORMAT, &types)?;
+    for pair in &mut chosen.held {
+        file.measure(pair);
+    }
     let counted = chosen.count.and_then(|place| types.get(place));
     let counted = counted.map_or("", |it| it.0).to_owned();
     let mut reader = Reader {
-        model: Model::new(chosen.is_time()),
+        model: Model::new(&chosen),
         file,
         stacks: HashMap::new(),
         locations: HashMap::new(),
@@ -75,11 +79,52 @@ impl<'f> File<'f> {
         labels.find(|it| keys.contains(&self.text(it.key)))
     }
 
+    /// Finds out how a kind of events was sampled.
+    fn measure(&self, pair: &mut Pair) {
+        let period = self.file.period_type.filter(|it| {
+            let (name, unit) = (self.text(it.r#type), self.text(it.unit));
+            pair.is_of_period(name, unit)
+        });
+        let number = |value: i64| u64::try_from(value).unwrap_or(0);
+        pair.period = period.map_or(0, |_| number(self.file.period));
+        let all = self.file.sample.iter().fold(0u64, |all, sample| {
+            let (sum, number) = sums(sample, pair);
+            all.saturating_add(pair.sampled(sum, number))
+        });
+        pair.put_together(all);
+        pair.has_classes |= self.is_ours();
+    }
+
+    /// Whether this crate has written it: objects and locks have their class as innermost frame.
+    fn is_ours(&self) -> bool {
+        let mut comments = self.file.comment.iter().map(|it| self.text(*it));
+        comments.any(|it| it == crate::comments::CLASSES)
+    }
+
+    /// The name of the innermost function of a sample.
+    fn innermost(&self, sample: &message::Sample) -> &'f str {
+        let location = sample.location_id.first();
+        let location = location.and_then(|id| self.locations.get(id));
+        let line = location.and_then(|it| it.line.first());
+        let function = line.and_then(|it| self.functions.get(&it.function_id));
+        function.map_or("", |it| self.text(it.name))
+    }
+
     /// A label's text; empty without one.
     fn label_text(&self, sample: &'f message::Sample, keys: &[&str]) -> &'f str {
         let label = self.label(sample, keys);
         label.map_or("", |it| self.text(it.str))
     }
+}
+
+/// The sum and the number of a sample's events.
+fn sums(sample: &message::Sample, pair: &Pair) -> (u64, u64) {
+    let value = |place: usize| sample.value.get(place).copied().unwrap_or(0);
+    let number = pair.number.map_or(0, value);
+    (
+        pair.value(value(pair.sum)),
+        u64::try_from(number).unwrap_or(0),
+    )
 }
 
 /// A profile under construction.
@@ -108,9 +153,9 @@ impl<'f> Reader<'f> {
             detail: self.file.label_text(sample, &["detail"]),
         };
         // Without times, samples are counted.
-        let ran = match chosen.is_time() {
-            true => cpu.unwrap_or(0),
-            false => samples,
+        let ran = match chosen.is_counted() {
+            true => samples,
+            false => cpu.unwrap_or(0),
         };
         if ran > 0 {
             self.model.ran(&facts, ran, samples);
@@ -118,6 +163,25 @@ impl<'f> Reader<'f> {
         // Running is a part of wall time.
         let waited = wall.map_or(0, |wall| wall.saturating_sub(ran));
         self.model.waited(&facts, waited, samples);
+        for pair in &chosen.held {
+            self.held(&facts, sample, pair);
+        }
+    }
+
+    /// Adds objects, or waits for a lock.
+    fn held(&mut self, facts: &Facts<'_>, sample: &'f message::Sample, pair: &Pair) {
+        let (sum, number) = sums(sample, pair);
+        if sum == 0 {
+            return;
+        }
+        let size = self.file.label(sample, &["bytes"]);
+        let held = Held {
+            sum,
+            number,
+            innermost: self.file.innermost(sample),
+            size: size.map_or(0, |it| it.num),
+        };
+        self.model.held(facts, pair, &held);
     }
 
     fn stack(&mut self, locations: &'f [u64]) -> NodeId {
@@ -165,6 +229,7 @@ impl<'f> Reader<'f> {
             if text == crate::NO_STACK {
                 continue;
             }
+            let text = if text.is_empty() { "[unknown]" } else { text };
             let function = Function {
                 text,
                 library,

@@ -6,6 +6,7 @@ use dwell_profile::{
     Builder, ContextId, Look, Measured, NodeId, Profile, RUNNING, Sample, ThreadId, Unit,
 };
 
+use super::memory_and_locks::{Kind, Pair};
 use super::{Refused, add_samples, name_and_id};
 
 /// Names of CPU time, of wall time and of counted samples in the files of several tools.
@@ -31,14 +32,10 @@ pub enum Quantity {
 impl Quantity {
     /// The quantity of a name and a unit; `None`: another one.
     pub fn of(name: &str, unit: &str) -> Option<Quantity> {
-        let scale = match unit {
-            "nanoseconds" | "ns" => 1,
-            "microseconds" | "us" => 1_000,
-            "milliseconds" | "ms" => 1_000_000,
-            "seconds" | "s" => 1_000_000_000,
-            "count" => return Some(Quantity::Count),
-            _ => return None,
-        };
+        if unit == "count" {
+            return Some(Quantity::Count);
+        }
+        let scale = nanoseconds(unit)?;
         match name {
             _ if CPU.contains(&name) => Some(Quantity::Cpu(scale)),
             _ if WALL.contains(&name) => Some(Quantity::Wall(scale)),
@@ -61,8 +58,19 @@ impl Quantity {
     }
 }
 
+/// The nanoseconds of a unit.
+pub fn nanoseconds(unit: &str) -> Option<u64> {
+    match unit {
+        "nanoseconds" | "ns" => Some(1),
+        "microseconds" | "us" => Some(1_000),
+        "milliseconds" | "ms" => Some(1_000_000),
+        "seconds" | "s" => Some(1_000_000_000),
+        _ => None,
+    }
+}
+
 /// The places of the types to use.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Chosen {
     /// CPU time.
     pub cpu: Option<(usize, Quantity)>,
@@ -70,6 +78,8 @@ pub struct Chosen {
     pub wall: Option<(usize, Quantity)>,
     /// A number of samples.
     pub count: Option<usize>,
+    /// Memory and locks.
+    pub held: Vec<Pair>,
 }
 
 impl Chosen {
@@ -77,7 +87,7 @@ impl Chosen {
     ///
     /// # Errors
     ///
-    /// If it has neither times nor numbers of samples.
+    /// If it has neither times, numbers of samples, memory nor locks.
     pub fn of(format: &'static str, types: &[(&str, &str)]) -> Result<Chosen, Refused> {
         let quantities = types.iter().map(|(name, unit)| Quantity::of(name, unit));
         let quantities: Vec<_> = quantities.collect();
@@ -95,8 +105,9 @@ impl Chosen {
             cpu: place(|it| matches!(it, Quantity::Cpu(_))),
             wall: place(|it| matches!(it, Quantity::Wall(_))),
             count: named.or_else(|| (is_counted && !types.is_empty()).then_some(0)),
+            held: Pair::all(types),
         };
-        if chosen.is_time() || chosen.count.is_some() {
+        if chosen.is_time() || chosen.count.is_some() || !chosen.held.is_empty() {
             return Ok(chosen);
         }
         let types = types.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -106,6 +117,15 @@ impl Chosen {
     /// Whether the file has times.
     pub fn is_time(&self) -> bool {
         self.cpu.is_some() || self.wall.is_some()
+    }
+
+    /// Whether it only counts samples or other events.
+    pub fn is_counted(&self) -> bool {
+        !self.is_time() && self.count.is_some()
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.held.iter().any(|pair| pair.kind == kind)
     }
 }
 
@@ -131,23 +151,28 @@ pub struct Model {
     /// The model of all reports.
     pub builder: Builder,
     threads: HashMap<(String, i64), ThreadId>,
-    weights_left: u64,
+    pub(super) weights_left: u64,
+    pub(super) bytes_left: u64,
     counts_left: u64,
+    /// Whether objects or locks have no class.
+    pub(super) has_unknown: bool,
 }
 
 impl Model {
-    /// An empty profile of a file that has times or only numbers.
-    pub fn new(is_time: bool) -> Model {
+    /// An empty profile of a file with such types.
+    pub fn new(chosen: &Chosen) -> Model {
         let mut builder = Builder::default();
-        builder.unit = match is_time {
-            true => Unit::Nanoseconds,
-            false => Unit::Samples,
+        builder.unit = match chosen.is_counted() {
+            false => Unit::Nanoseconds,
+            true => Unit::Samples,
         };
         Model {
             builder,
             threads: HashMap::new(),
             weights_left: WEIGHTS_MAX,
+            bytes_left: WEIGHTS_MAX,
             counts_left: COUNTS_MAX,
+            has_unknown: false,
         }
     }
 
@@ -235,26 +260,32 @@ impl Model {
         let info = &mut self.builder.info;
         format.clone_into(&mut info.sample_event);
         format.clone_into(&mut info.engine);
-        info.measured = match chosen.is_time() {
-            true => Measured::CpuTime,
-            false => Measured::Event(format!("the {format} type {counted}")),
+        info.measured = match chosen.is_counted() {
+            false => Measured::CpuTime,
+            true => Measured::Event(format!("the {format} type {counted}")),
         };
+        self.sampled(&chosen.held);
         let has_threads = self
             .threads
             .keys()
             .any(|(name, id)| (name.as_str(), *id) != ("", 0));
+        let has_unknown = self.has_unknown;
         let missing = [
             (!has_times, "no times of samples"),
             (!has_threads, "no threads"),
             (chosen.cpu.is_none(), "no CPU time"),
             (chosen.wall.is_none(), "no wall time"),
+            (!chosen.has(Kind::Allocated), "no allocations"),
+            (!chosen.has(Kind::Live), "no objects in use"),
+            (!chosen.has(Kind::Locked), "no locks"),
+            (has_unknown, "no classes"),
             (true, "no safepoints and no pauses"),
         ];
         let missing = missing.into_iter().filter(|it| it.0).map(|it| it.1);
         let missing: Vec<&str> = missing.collect();
         let warning = format!("read from {format}, which has {}", missing.join(", "));
         self.builder.warnings.push(warning);
-        if self.weights_left == 0 || self.counts_left == 0 {
+        if [self.weights_left, self.bytes_left, self.counts_left].contains(&0) {
             let warning = format!("the file is damaged: {format} values are too large to add up");
             self.builder.warnings.push(warning);
         }

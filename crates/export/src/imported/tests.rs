@@ -220,15 +220,160 @@ fn wall_time_of_pprof_includes_running() {
 }
 
 #[test]
-fn pprof_of_memory_only_is_refused_with_its_types() {
-    let types = [("inuse_space", "bytes"), ("inuse_objects", "count")];
+fn pprof_of_other_types_is_refused_with_their_names() {
+    let types = [("sent", "bytes"), ("packets", "frames")];
     let error = imported(&made(&types, &[5, 1], &["a.B.c"], "")).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("only inuse_space, inuse_objects"),
-        "{error}"
+    assert_eq!(
+        error.to_string(),
+        "has no time, samples, memory or locks (pprof), only sent, packets"
     );
+}
+
+/// A heap profile of Go: 20 objects of 3072 bytes were allocated, and 3 are in use.
+fn heap_of_go() -> Vec<u8> {
+    let types = [
+        ("alloc_objects", "count"),
+        ("alloc_space", "bytes"),
+        ("inuse_objects", "count"),
+        ("inuse_space", "bytes"),
+    ];
+    let functions = ["main.drop", "main.main", "runtime.main"];
+    let file = made(&types, &[20, 61_447, 3, 9_216], &functions, "/app");
+    let mut file = crate::pprof::message::Profile::decode(&file[..]).unwrap();
+    file.string_table.push("bytes".to_owned());
+    let bytes = file.string_table.len() as i64 - 1;
+    file.sample[0].label = vec![crate::pprof::message::Label {
+        key: bytes,
+        str: 0,
+        num: 3072,
+    }];
+    file.period_type = Some(file.sample_type[1]);
+    file.period = 512 << 10;
+    file.time_nanos = 1_000;
+    file.encode_to_vec()
+}
+
+#[test]
+fn heap_of_go_has_its_bytes_and_objects() {
+    let read = imported(&heap_of_go()).unwrap().unwrap();
+    assert!(read.samples().is_empty() && !read.has_wall() && !read.has_locks());
+    let classes = read.allocated_classes();
+    assert_eq!(classes.len(), 1);
+    assert_eq!(classes[0].name, "[objects of 3072 bytes]");
+    assert_eq!((classes[0].bytes.sum, classes[0].objects), (61_447, 20.0));
+    let alive = read.alive();
+    assert_eq!((alive.bytes.sum, alive.objects), (9_216, 3.0));
+    assert!(read.followed_ns().is_empty() && alive.young.sum == 0);
+    let frames = &read.alive_stacks()[0].frames;
+    assert_eq!(frames[1..], ["main.drop", "main.main", "runtime.main"]);
+    let sampling = read.allocation_sampling().unwrap();
+    assert_eq!(sampling.interval_bytes, 512 << 10);
+    let missing = "read from pprof, which has no times of samples, no threads, no CPU time, no \
+                   wall time, no locks, no classes, no safepoints and no pauses";
+    assert_eq!(read.warnings(), [missing]);
+}
+
+#[test]
+fn heap_of_go_is_written_as_it_was() {
+    let read = imported(&heap_of_go()).unwrap().unwrap();
+    let mut packed = Vec::new();
+    pprof(&read, &Program::default(), &mut packed).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+    let file = crate::pprof::message::Profile::decode(&bytes[..]).unwrap();
+    let text = |place: i64| file.string_table[place as usize].as_str();
+    let types: Vec<_> = file.sample_type.iter().map(|it| text(it.r#type)).collect();
+    let expected = [
+        "alloc_objects",
+        "alloc_space",
+        "inuse_objects",
+        "inuse_space",
+    ];
+    assert_eq!(types, expected);
+    assert_eq!(text(file.default_sample_type), "inuse_space");
+    let sums = |place: usize| file.sample.iter().map(|it| it.value[place]).sum::<i64>();
+    assert_eq!([0, 1, 2, 3].map(sums), [20, 61_447, 3, 9_216]);
+    // No frame stands for the class, which is not known.
+    assert_eq!(file.sample[0].location_id.len(), 3);
+}
+
+#[test]
+fn waits_of_go_have_their_function_as_lock() {
+    let types = [("contentions", "count"), ("delay", "microseconds")];
+    let functions = ["sync.(*Mutex).Lock", "main.contend"];
+    let read = imported(&made(&types, &[79, 687_360], &functions, "/app"));
+    let read = read.unwrap().unwrap();
+    let locks = read.lock_classes();
+    assert_eq!(locks[0].name, "sync.(*Mutex).Lock");
+    assert_eq!((locks[0].blocked.sum, locks[0].waits), (687_360_000, 79.0));
+    assert!(read.samples().is_empty() && !read.has_live() && !read.has_allocations());
+    let again = again(&read);
+    assert_eq!(again.lock_classes()[0].blocked.sum, 687_360_000);
+    let missing = "no allocations, no objects in use, no classes, no safepoints";
+    assert!(
+        read.warnings()[0].contains(missing),
+        "{:?}",
+        read.warnings()
+    );
+}
+
+#[test]
+fn many_sampled_events_are_put_together() {
+    let types = [("contentions", "count"), ("delay", "nanoseconds")];
+    let file = made(&types, &[50_000_000, 1 << 50], &["sync.(*Mutex).Lock"], "");
+    let mut file = crate::pprof::message::Profile::decode(&file[..]).unwrap();
+    file.period_type = Some(file.sample_type[0]);
+    file.period = 1;
+    let read = imported(&file.encode_to_vec()).unwrap().unwrap();
+    assert!(read.monitor_waits().len() < 1 << 19);
+    let lock = &read.lock_classes()[0];
+    assert_eq!((lock.blocked.sum, lock.waits.round()), (1 << 50, 50e6));
+}
+
+/// Bytes of objects that were allocated and that are in use, and time in locks, by class.
+fn held(profile: &Profile) -> [BTreeMap<String, u64>; 3] {
+    let mut sums = <[BTreeMap<String, u64>; 3]>::default();
+    let classes = profile.allocated_classes().into_iter();
+    sums[0].extend(classes.map(|it| (it.name, it.bytes.sum)));
+    let classes = profile.alive_classes().into_iter();
+    sums[1].extend(classes.map(|it| (it.name, it.alive.bytes.sum)));
+    let classes = profile.lock_classes().into_iter();
+    sums[2].extend(classes.map(|it| (it.name, it.blocked.sum)));
+    sums
+}
+
+#[test]
+fn memory_and_locks_of_our_files_are_read_again() {
+    let profile = whole(9);
+    let sums = held(&profile);
+    assert!(sums.iter().all(|it| it["byte[]"] > 0));
+    for read in [again(&profile), again_otlp(&profile)] {
+        assert_eq!(held(&read), sums);
+        let node = profile.tree().parent(profile.allocations()[0].node);
+        let parent = read.tree().parent(read.allocations()[0].node);
+        assert_eq!(stack(&read, parent), stack(&profile, node));
+    }
+    let objects = |of: &Profile| of.allocated_classes()[0].objects.round();
+    assert_eq!(objects(&again(&profile)), objects(&profile));
+}
+
+#[test]
+fn memory_of_async_profiler_has_classes() {
+    let file = made(
+        &[("alloc", "bytes")],
+        &[96],
+        &["java/lang/String_[i]", "a/B.c"],
+        "",
+    );
+    let read = imported(&file).unwrap().unwrap();
+    let classes = read.allocated_classes();
+    assert_eq!(
+        (&*classes[0].name, classes[0].bytes.sum),
+        ("java.lang.String", 96)
+    );
+    assert_eq!(classes[0].objects, 0.0, "their number is not known");
+    let parent = read.tree().parent(read.allocations()[0].node);
+    assert_eq!(stack(&read, parent), ["a.B.c:7"]);
 }
 
 #[test]
@@ -489,11 +634,11 @@ fn otlp_without_values_counts_its_times() {
 }
 
 #[test]
-fn otlp_of_memory_only_is_refused_with_its_types() {
-    let error = imported(&made_otlp(&[("alloc", "bytes")], &[])).unwrap_err();
+fn otlp_of_other_types_is_refused_with_their_names() {
+    let error = imported(&made_otlp(&[("sent", "bytes")], &[])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "has no CPU time, wall time or samples (OTLP), only alloc"
+        "has no time, samples, memory or locks (OTLP), only sent"
     );
 }
 

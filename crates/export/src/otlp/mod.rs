@@ -34,6 +34,11 @@ pub enum Encoding {
     Json,
 }
 
+/// The scope's name: in a file of ours, the innermost frames of objects and locks are classes. In a
+/// file of another tool that was converted they are not.
+pub(crate) const SCOPE: &str = "dwell";
+const IMPORTED: &str = "dwell convert";
+
 /// Writes a profile as OTLP. Returns its number of samples.
 ///
 /// # Errors
@@ -70,7 +75,10 @@ fn data(profile: &Profile, program: &Program) -> (message::ProfilesData, usize) 
     }
     let scope = message::ScopeProfiles {
         scope: Some(InstrumentationScope {
-            name: "dwell".to_owned(),
+            name: match profile.info().has_sums_only() {
+                true => IMPORTED.to_owned(),
+                false => SCOPE.to_owned(),
+            },
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ..InstrumentationScope::default()
         }),

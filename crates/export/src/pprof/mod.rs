@@ -11,7 +11,7 @@ mod tests;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use dwell_profile::{CallTree, FrameId, MethodId, NodeId, Profile, Unit, plain};
+use dwell_profile::{CallTree, FrameId, MethodId, NodeId, Profile, plain};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
@@ -107,17 +107,16 @@ impl<'p, W: Write> File<'p, W> {
             let value_type = self.value_type(name, unit);
             self.part.sample_type.push(value_type);
         }
-        // Tools show this one first.
-        let shown = match profile.unit() {
-            Unit::Nanoseconds => Column::Measured,
-            Unit::Samples => Column::Samples,
-        };
+        let shown = Column::first(profile);
         let (name, unit) = shown.words(&info.measured);
         self.part.default_sample_type = self.text(name);
         self.part.period_type = Some(self.value_type(name, unit));
-        self.part.period = match profile.unit() {
-            Unit::Nanoseconds => signed(info.interval_ns),
-            Unit::Samples => 1,
+        let objects = profile.allocation_sampling();
+        self.part.period = match shown {
+            Column::Measured => signed(info.interval_ns),
+            Column::Samples => 1,
+            Column::AllocatedBytes => objects.map_or(0, |it| signed(it.interval_bytes)),
+            _ => 0,
         };
         self.part.time_nanos = signed(info.start_ns);
         self.part.duration_nanos = signed(info.duration_ns);

@@ -146,7 +146,7 @@ fn samples_of_one_stack_and_labels_are_one() {
 #[test]
 fn types_are_those_that_the_recording_has() {
     let mut builder = text_art::builder("a.A.x");
-    builder.unit = Unit::Samples;
+    builder.unit = dwell_profile::Unit::Samples;
     let read = read(&builder.finish());
     assert_eq!(read.types(), ["samples/count"]);
     assert_eq!(read.sum("samples"), 1);

@@ -178,9 +178,9 @@ pub extern "C" fn dwell_mono_walk_hook(target: &mut WalkTarget<'_>) {
     let live = target.live();
     let header = target.header();
     let regs = NativeRegs {
-        pc: header.regs.rip,
-        sp: header.regs.rsp,
-        fp: header.regs.rbp,
+        pc: header.regs.pc(),
+        sp: header.regs.sp(),
+        fp: header.regs.fp(),
     };
     let is_managed = header.managed_thread != 0;
     target.keep(|frames| {

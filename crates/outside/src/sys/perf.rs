@@ -2,6 +2,7 @@
 //! and stack (perf_event_open(2), `PERF_SAMPLE_REGS_USER` and `PERF_SAMPLE_STACK_USER`), and its
 //! own frames (`PERF_SAMPLE_CALLCHAIN`). The thread is not stopped and gets no signal.
 
+use crate::arch;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER,
     PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -12,18 +13,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Registers in a sample, in the order of their numbers (asm/perf_regs.h).
-pub const REGISTERS: [u32; 8] = [
-    0,  // ax
-    1,  // bx
-    2,  // cx
-    3,  // dx
-    6,  // bp
-    7,  // sp
-    8,  // ip
-    21, // r13
-];
 
 /// The largest page of any processor: a ring is at least a page.
 pub const RING_BYTES_MIN: usize = 64 << 10;
@@ -204,7 +193,10 @@ fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd>
                 | PERF_SAMPLE_REGS_USER
                 | PERF_SAMPLE_STACK_USER,
         ),
-        sample_regs_user: REGISTERS.iter().map(|register| 1 << register).sum(),
+        sample_regs_user: arch::PERF_REGISTERS
+            .iter()
+            .map(|register| 1 << register)
+            .sum(),
         sample_stack_user: wish.stack_bytes,
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()

@@ -8,30 +8,11 @@
 //! stop is only observed and not consumed (`WNOWAIT`), so that the kernel delivers the signal
 //! itself if we are killed.
 
+use crate::arch;
+use dwell_walker::Regs;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-
-/// Registers of a stopped thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    /// rip.
-    pub rip: u64,
-    /// rsp.
-    pub rsp: u64,
-    /// rbp.
-    pub rbp: u64,
-    /// rax.
-    pub rax: u64,
-    /// rbx.
-    pub rbx: u64,
-    /// rcx.
-    pub rcx: u64,
-    /// rdx.
-    pub rdx: u64,
-    /// r13.
-    pub r13: u64,
-}
 
 /// Maximum time for a thread to stop: it may be in the kernel where it cannot stop.
 const STOP_WAIT: Duration = Duration::from_millis(200);
@@ -69,7 +50,7 @@ fn is_ready(tid: i32) -> bool {
 /// # Errors
 /// The kernel's: not permitted, traced by another process, exited; `TimedOut` if the thread cannot
 /// be stopped, or was resumed before `read` returned. In all cases the thread continues.
-pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Result<T> {
+pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Regs) -> T) -> io::Result<T> {
     std::thread::scope(|scope| {
         let (give, registers) = sync_channel(1);
         let (done, is_done) = sync_channel::<()>(1);
@@ -88,7 +69,7 @@ pub fn with_stopped<T>(tid: i32, read: impl FnOnce(Registers) -> T) -> io::Resul
 }
 
 /// Stops the thread, sends its registers, and resumes it when `is_done` is closed.
-fn trace(tid: i32, give: &SyncSender<Registers>, is_done: &Receiver<()>) -> io::Result<()> {
+fn trace(tid: i32, give: &SyncSender<Regs>, is_done: &Receiver<()>) -> io::Result<()> {
     // SAFETY: no pointers; a thread that must not be traced is an error.
     if unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0usize, 0usize) } != 0 {
         return Err(io::Error::last_os_error());
@@ -142,24 +123,21 @@ fn await_stop(tid: i32) -> io::Result<Standing> {
     }
 }
 
-fn registers(tid: i32) -> io::Result<Registers> {
+fn registers(tid: i32) -> io::Result<Regs> {
+    /// The general registers (`NT_PRSTATUS` in linux/elf.h).
+    const GENERAL: usize = 1;
     // SAFETY: all-zero is a valid value of this structure of integers.
     let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    let mut room = libc::iovec {
+        iov_base: (&raw mut regs).cast(),
+        iov_len: size_of_val(&regs),
+    };
     // SAFETY: the thread is stopped and ours; the kernel fills `regs`, which is of its type.
-    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGS, tid, 0usize, &raw mut regs) };
+    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, GENERAL, &raw mut room) };
     if got != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Registers {
-        rip: regs.rip,
-        rsp: regs.rsp,
-        rbp: regs.rbp,
-        rax: regs.rax,
-        rbx: regs.rbx,
-        rcx: regs.rcx,
-        rdx: regs.rdx,
-        r13: regs.r13,
-    })
+    Ok(arch::of_stopped(&regs))
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 /// the child is resumed before: then it is stopped again.
 fn stop(child: &Child) -> u64 {
     for _ in 0..100 {
-        match with_stopped(child.0, |registers| registers.rip) {
+        match with_stopped(child.0, |registers| registers.pc) {
             Ok(pc) => return pc,
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::TimedOut),
         }

@@ -19,6 +19,13 @@ pub struct Inbox<'a> {
 }
 
 impl Inbox<'_> {
+    /// Waits until an order or a limit is due, for at most `wait`. Leaves it to [`Inbox::next`].
+    #[must_use]
+    pub fn is_due(&self, wait: Duration) -> bool {
+        let within = self.limits.within(wait, process::monotonic_ns());
+        within < wait || self.limits.ended().is_some() || self.orders.await_any(within)
+    }
+
     /// Waits for an order for at most `wait`. Once the recording has reached a limit, each order
     /// also flushes and ends it, and comes at once.
     #[must_use]

@@ -16,7 +16,6 @@ pub mod histogram;
 pub mod housekeeping;
 mod in_kernel;
 pub mod inbox;
-pub mod long_waits;
 pub mod machine;
 pub mod named;
 pub mod owners;
@@ -26,6 +25,7 @@ pub mod process_cpu;
 pub mod processors;
 pub mod sample;
 pub mod splice;
+mod stopped_process;
 pub mod stops;
 mod switching;
 pub mod threads;
@@ -102,7 +102,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
         let losing = update_walks(setup, progress, &mut sampler);
         let wait = pace.wait(sampler.work.walks, losing);
         let order = writer.wait(inbox, copies::in_time(setup, wait));
-        let mut all = sampler.drain(progress);
+        let mut all = writer.drain(&mut sampler, progress);
         if all {
             inbox.orders.looked();
         }
@@ -129,7 +129,7 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
             while order.stop && !all {
                 // Flushes without rotation: a new file could stay without samples.
                 writer.flush(&mut sampler, true, &mut census, &walking);
-                all = sampler.drain(progress);
+                all = writer.drain(&mut sampler, progress);
                 if all {
                     sampler.tell_alive();
                 }

@@ -11,12 +11,12 @@ use super::contexts::{ContextTexts, EndpointDrain};
 use super::describe;
 use super::histogram;
 use super::inbox::Inbox;
-use super::long_waits::Waits;
 use super::machine::Machine;
 use super::paused::Walking;
 use super::process_cpu::ProcessCpu;
 use super::processors::Processors;
 use super::sample::{BATCH_BYTES_MAX, Sampler};
+use super::stopped_process::{OwnAccounts, SLEEP_MAX, StoppedProcess, StoppedTime};
 use super::threads;
 use crate::ended::Clocks;
 use crate::orders::Order;
@@ -85,7 +85,7 @@ pub struct Writer<'s, R: Runtime> {
     /// CPU time of writing wall-clock samples.
     pub looks_cpu_ns: u64,
     walking_cpu: Duration,
-    waits: Waits,
+    stopped: StoppedProcess<OwnAccounts>,
 }
 
 impl<'s, R: Runtime> Writer<'s, R> {
@@ -122,7 +122,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
             process_cpu: ProcessCpu::default(),
             looks_cpu_ns: 0,
             walking_cpu: Duration::ZERO,
-            waits: Waits::of_this_thread(),
+            stopped: StoppedProcess::new(OwnAccounts::open(), processors),
         }
     }
 
@@ -137,20 +137,30 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.cpu_at_end = Some(clocks.split);
     }
 
-    /// Waits for an order for at most `wait`, and writes how long the process was stopped then.
+    /// Waits for an order for at most `wait`.
     pub fn wait(&mut self, inbox: &Inbox<'_>, wait: Duration) -> Order {
-        self.waits.begin();
-        let order = inbox.next(wait);
-        if let Some(time) = self.waits.end(wait) {
-            self.chunk.event(&Event::Gap {
-                ticks: time.since_ns,
-                duration_ticks: time.until_ns.saturating_sub(time.since_ns),
-                cause: "stopped",
-                lost_samples: 0,
-                lost_weight_ns: 0,
-            });
+        let until = Instant::now() + wait;
+        let mut sleep = wait.min(SLEEP_MAX);
+        self.stopped.mark_exactly();
+        while sleep == SLEEP_MAX && !inbox.is_due(sleep) {
+            self.stopped.mark_after(sleep);
+            sleep = until
+                .saturating_duration_since(Instant::now())
+                .min(SLEEP_MAX);
         }
+        let order = inbox.next(sleep);
+        self.stopped.mark_after(sleep);
         order
+    }
+
+    /// Drains all slots, if possible. Writes the times in which the process was stopped before
+    /// that. Returns whether all slots are empty.
+    pub fn drain(&mut self, sampler: &mut Sampler<'_, R>, progress: &Progress) -> bool {
+        let all = sampler.drain(progress);
+        for time in self.stopped.take(&sampler.batch) {
+            self.chunk.event(&stopped_event(&time));
+        }
+        all
     }
 
     /// Writes the samples so far; `last` ends the recording.
@@ -198,7 +208,11 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let between: &mut dyn FnMut() = &mut || {
             let began = Instant::now();
             if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
+                self.stopped.mark();
                 sampler.drain(&progress);
+                for time in self.stopped.take(&sampler.batch) {
+                    self.chunk.event(&stopped_event(&time));
+                }
                 next = Instant::now() + began.elapsed() + super::pace::TICK_MIN;
             }
         };
@@ -622,7 +636,9 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         let bytes = self.chunk.flush(now);
         let header = self.chunk.header();
+        self.stopped.mark();
         let news = self.output.append(&bytes, &header, amount, now);
+        self.stopped.mark_after_call();
         self.report(news);
         let len = self.output.len();
         self.progress.bytes.store(len, Ordering::Relaxed);
@@ -717,6 +733,16 @@ fn method<R: Runtime>(chunk: &mut ChunkWriter, sampler: &Sampler<'_, R>, id: Nam
 /// CPU time of the process.
 fn ran_ns() -> u64 {
     process::process_cpu().as_nanos() as u64
+}
+
+fn stopped_event(time: &StoppedTime) -> Event<'static> {
+    Event::Gap {
+        ticks: time.since_ns,
+        duration_ticks: time.until_ns.saturating_sub(time.since_ns),
+        cause: "stopped",
+        lost_samples: 0,
+        lost_weight_ns: 0,
+    }
 }
 
 fn gap_event(gap: &Gap, now: u64) -> Event<'static> {

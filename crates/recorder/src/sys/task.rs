@@ -32,7 +32,9 @@ impl TaskFiles {
         if answer != 0 {
             return 0;
         }
-        stat.st_nlink.saturating_sub(2)
+        // Of 32 bits on some processors.
+        #[allow(clippy::useless_conversion)]
+        u64::from(stat.st_nlink).saturating_sub(2)
     }
 
     /// Reads a thread's file into `buf`, as much as fits. `None` if there is no such thread, or it

@@ -173,13 +173,13 @@ impl Walks<Mock> for MockWalks {
     fn walk<N: NativeCode>(&mut self, slot: &Slot<'_>, native: &N, frames: &mut [Frame]) -> Walk {
         self.0.hold();
         let header = slot.header();
-        if matches!(native.rule(header.regs.rip), Some(rule) if rule != Rule::Gap) {
+        if matches!(native.rule(header.regs.pc()), Some(rule) if rule != Rule::Gap) {
             self.0.has_rules.store(true, Ordering::SeqCst);
         }
         let frozen = (header.managed_thread >> 8).checked_sub(FROZEN);
         match frozen.and_then(|index| self.0.frozen.get(index as usize)) {
             Some(stack) => stack.walk(frames),
-            None => walk(header.managed_thread, header.regs.rip, frames),
+            None => walk(header.managed_thread, header.regs.pc(), frames),
         }
     }
 

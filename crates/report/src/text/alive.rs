@@ -71,14 +71,27 @@ impl Report<'_> {
                 cells(&class.alive, all),
                 count(class.alive.objects.round() as u64),
                 size(class.alive.young.sum),
-                ages(&class.alive),
+                self.ages(&class.alive),
             );
             let name = shortened(&class.name, COLUMNS.saturating_sub(head.len()));
             self.raw(&format!("{head}{name}"));
         }
         self.more(classes.len(), ROWS);
-        for note in NOTES {
-            self.raw(note);
+        if self.has_ages() {
+            NOTES.into_iter().for_each(|note| self.raw(note));
+        }
+    }
+
+    /// Whether the recording says when objects were allocated.
+    fn has_ages(&self) -> bool {
+        !self.profile.followed_ns().is_empty()
+    }
+
+    /// The age of the oldest, and the thirds of the recording.
+    fn ages(&self, alive: &Alive) -> String {
+        match self.has_ages() {
+            true => ages(alive),
+            false => format!("{:23}", ""),
         }
     }
 
@@ -88,7 +101,7 @@ impl Report<'_> {
         self.raw("Stacks by bytes alive, innermost method first");
         self.raw("     share     +-       bytes   oldest  thirds, %     class");
         for stack in stacks.iter().take(STACKS) {
-            let head = format!("{} {}", cells(&stack.alive, all), ages(&stack.alive));
+            let head = format!("{} {}", cells(&stack.alive, all), self.ages(&stack.alive));
             let mut frames = stack.frames.iter();
             let class = frames.next().map_or("[no stack]", String::as_str);
             let name = shortened(class, COLUMNS.saturating_sub(head.len()));

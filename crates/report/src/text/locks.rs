@@ -27,10 +27,13 @@ impl Report<'_> {
         if let Some(sums) = profile.monitor_sums() {
             self.monitors(sums);
         }
-        if !profile.monitor_waits().is_empty() && profile.monitor_sums().is_none() {
+        let has_sums_only = profile.info().has_sums_only();
+        if has_sums_only {
+            self.raw("  sums by stack: the longest wait is a mean of its stack");
+        } else if !profile.monitor_waits().is_empty() && profile.monitor_sums().is_none() {
             self.raw("  monitors: only waits that lasted longer than the recorder's threshold");
         }
-        if !profile.has_wall() {
+        if !profile.has_wall() && !has_sums_only {
             self.raw("  locks of java.util.concurrent: not recorded; record with -e cpu,wall,lock");
         }
         if classes.is_empty() {
@@ -200,4 +203,71 @@ impl Report<'_> {
 fn share_cells(weight: &Weight, all: &Weight) -> String {
     let error = weight.share_error(all) * 100.0;
     format!("{:>10} {error:>6.1}", percent(weight.share(all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use dwell_profile::{Builder, FrameKind, LiveObject, LiveSampling, MonitorWait, Profile};
+
+    /// A file of another tool with a wait, and an object in use, of one function.
+    fn sums(sample_event: &str) -> Profile {
+        let mut builder = Builder::default();
+        builder.info.sample_event = sample_event.to_owned();
+        let thread = builder.thread("[all threads]", 0, 1, false);
+        let marker = builder.marker("sync.(*Mutex).Lock", FrameKind::Other);
+        let node = builder.stack([marker]);
+        let class = builder.name("sync.(*Mutex).Lock");
+        builder.monitor_waits.push(MonitorWait {
+            time_ns: 0,
+            duration_ns: 1_000_000,
+            weight_ns: 5_000_000,
+            thread,
+            node,
+            class,
+            context: None,
+            owner: None,
+        });
+        let allocated = dwell_profile::Allocation {
+            time_ns: 0,
+            thread,
+            node,
+            class,
+            bytes: 4096,
+            size: 64,
+            context: None,
+        };
+        builder.live.push(LiveObject {
+            allocated,
+            age_ns: 0,
+            collections: 1,
+        });
+        builder.live_sampling = Some(LiveSampling::default());
+        let missing = [
+            "no threads",
+            "no CPU time",
+            "no wall time",
+            "no safepoints",
+            "no pauses",
+        ];
+        builder.warnings.push(missing.join(", ").repeat(2));
+        builder.finish()
+    }
+
+    #[test]
+    fn sums_of_other_tools_have_no_threshold_and_no_ages() {
+        let text = crate::text(&sums("pprof"));
+        assert!(
+            text.contains("sums by stack: the longest wait is a mean"),
+            "{text}"
+        );
+        for absent in ["threshold", "java.util.concurrent", "thirds: of", "100/0/0"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+        assert!(
+            text.contains("no safepoints, no pauses\n"),
+            "not cut: {text}"
+        );
+        let jdk = crate::text(&sums("jdk.ExecutionSample"));
+        assert!(jdk.contains("the recorder's threshold") && jdk.contains("java.util.concurrent"));
+    }
 }

@@ -289,7 +289,8 @@ impl<'p> Report<'p> {
             self.line("", crate::unread::remedy(unread));
         }
         for warning in self.profile.warnings() {
-            self.line("warning", warning);
+            let parts: Vec<String> = warning.split(", ").map(str::to_owned).collect();
+            self.list("warning", &parts);
         }
     }
 

@@ -1,10 +1,14 @@
 //! The differences between processors: assembly, registers, system calls. All other modules are
 //! independent of the processor.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("dwell-signal has no port for this processor yet: add crates/signal/src/arch/*.rs");

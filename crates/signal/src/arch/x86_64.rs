@@ -215,6 +215,36 @@ impl Registers {
         }
     }
 
+    /// The registers [`PERF_REGISTERS`] of a perf sample.
+    pub fn of_perf([rax, rbx, rcx, rdx, rbp, rsp, rip, r13]: [u64; PERF_REGISTERS.len()]) -> Self {
+        // In a system call, which saves its return address in rcx. The calling code may end there,
+        // as the code that ends a signal frame does.
+        let in_call = rcx == rip;
+        Self {
+            rax,
+            rbx,
+            rcx,
+            rdx,
+            r13,
+            ..Self::at(rip.wrapping_sub(u64::from(in_call)), rsp, rbp)
+        }
+    }
+
+    /// The first registers of a walk.
+    #[inline]
+    pub fn for_walk(&self) -> dwell_walker::Regs {
+        dwell_walker::Regs {
+            pc: self.rip,
+            sp: self.rsp,
+            fp: self.rbp,
+            rax: self.rax,
+            rbx: self.rbx,
+            rcx: self.rcx,
+            rdx: self.rdx,
+            r13: self.r13,
+        }
+    }
+
     /// Where the interrupted code was.
     #[inline]
     pub fn pc(&self) -> u64 {
@@ -226,7 +256,19 @@ impl Registers {
     pub fn sp(&self) -> u64 {
         self.rsp
     }
+
+    /// The interrupted code's frame pointer.
+    #[inline]
+    pub fn fp(&self) -> u64 {
+        self.rbp
+    }
 }
+
+/// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h): those that a walk needs.
+pub const PERF_REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
+
+/// `syscall`, the instruction that makes a system call.
+pub const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// The interrupted pc in a signal frame.
 #[inline]
@@ -327,5 +369,23 @@ pub fn fetch_ahead(address: usize) {
             in(reg) address,
             options(nostack, preserves_flags, readonly)
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_in_system_call_begins_at_its_call_site() {
+        // ax, bx, cx, dx, bp, sp, ip, r13.
+        let regs = Registers::of_perf([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!((regs.pc(), regs.sp(), regs.fp()), (7, 6, 5));
+        assert_eq!((regs.rax, regs.rcx, regs.r13), (1, 3, 8));
+        let walk = regs.for_walk();
+        assert_eq!((walk.pc, walk.sp, walk.fp, walk.r13), (7, 6, 5, 8));
+        assert_eq!([walk.rax, walk.rbx, walk.rcx, walk.rdx], [1, 2, 3, 4]);
+        let regs = Registers::of_perf([1, 2, 7, 4, 5, 6, 7, 8]);
+        assert_eq!((regs.rip, regs.rcx), (6, 7));
     }
 }

@@ -370,7 +370,7 @@ enum Sight {
 
 /// From the stack pointer to the stack's end.
 fn depth(header: &SlotHeader) -> u64 {
-    header.stack_hi.saturating_sub(header.regs.rsp)
+    header.stack_hi.saturating_sub(header.regs.sp())
 }
 
 /// Bytes to copy of a stack of this depth, given the number `before` (0 if none) and the maximum
@@ -397,6 +397,7 @@ fn sight(header: &SlotHeader, bytes: u32) -> Sight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Registers;
     use crate::record::{Registration, Slab};
     use crate::slots::WalkNote;
     use dwell_walker::Failure;
@@ -434,7 +435,7 @@ mod tests {
             // SAFETY: numbers, and enums of which 0 is one: so slots begin.
             let mut header: SlotHeader = unsafe { core::mem::zeroed() };
             header.stack_end_known = true;
-            header.regs.rsp = 0x10_0000;
+            header.regs = Registers::at(0, 0x10_0000, 0);
             header.stack_hi = 0x10_1000;
             header.walk = WalkNote::NONE;
             change(&mut header);

@@ -7,7 +7,7 @@
 //! has counted it, so new periods may be drawn. The thread's own clock shows how much the event
 //! overcounts, each time that samples are taken.
 
-use crate::arch::Registers;
+use crate::arch::{PERF_REGISTERS, Registers};
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
@@ -40,8 +40,6 @@ fn data_bytes(record: &ThreadRecord) -> usize {
     }
 }
 
-/// ax, bx, cx, dx, bp, sp, ip, r13 (asm/perf_regs.h).
-const REGISTERS: [u32; 8] = [0, 1, 2, 3, 6, 7, 8, 21];
 const PERIOD_MIN_NS: u64 = 10_000;
 /// Longer than a thread runs: its plan has no points, as no signals are sent for them.
 const NEVER_NS: u64 = 1 << 56;
@@ -61,7 +59,7 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
                 | PERF_SAMPLE_REGS_USER
                 | PERF_SAMPLE_STACK_USER,
         ),
-        sample_regs_user: REGISTERS.iter().fold(0, |mask, bit| mask | 1 << bit),
+        sample_regs_user: PERF_REGISTERS.iter().fold(0, |mask, bit| mask | 1 << bit),
         sample_stack_user: match record.kernel_bytes.load(Ordering::Relaxed) {
             0 => engine.kernel_copies(),
             bytes => bytes,
@@ -266,8 +264,8 @@ struct Sample {
     count_ns: u64,
     /// Position of the first entry of the kernel's call chain, and how many there are.
     chain: (u64, u64),
-    /// In the order of [`REGISTERS`]; `None`: the thread has no user mode any more.
-    regs: Option<[u64; REGISTERS.len()]>,
+    /// In the order of [`PERF_REGISTERS`]; `None`: the thread has no user mode any more.
+    regs: Option<[u64; PERF_REGISTERS.len()]>,
     /// Position of the stack's copy, and how many bytes of it the kernel could read.
     stack: (u64, u64),
 }
@@ -281,7 +279,7 @@ impl Sample {
         let entries = word(4);
         let mut next = entries.wrapping_add(5);
         let has_regs = word(next) != 0;
-        let mut regs = [0; REGISTERS.len()];
+        let mut regs = [0; PERF_REGISTERS.len()];
         if has_regs {
             for reg in &mut regs {
                 next = next.wrapping_add(1);
@@ -306,7 +304,7 @@ impl Sample {
 
 /// A stack of which the kernel has copied a part.
 struct Copied {
-    rsp: u64,
+    sp: u64,
     /// Bounds of the thread's own one.
     own: (u64, u64),
     /// Whether that is the one.
@@ -317,21 +315,21 @@ struct Copied {
 }
 
 impl Copied {
-    fn of(record: &ThreadRecord, rsp: u64, filled: u64) -> Copied {
+    fn of(record: &ThreadRecord, sp: u64, filled: u64) -> Copied {
         let (lo, hi) = match record.stack_high() {
             0 => (0, record.kernel_stack_hi.load(Ordering::Relaxed)),
             hi => (record.stack_low(), hi),
         };
         // Else it is on an alternate stack, say, whose end is not known.
-        let is_own = rsp >= lo && rsp < hi;
+        let is_own = sp >= lo && sp < hi;
         let most = if is_own {
-            hi.wrapping_sub(rsp)
+            hi.wrapping_sub(sp)
         } else {
             u64::MAX
         };
         let len = filled.min(most);
         Copied {
-            rsp,
+            sp,
             own: (lo.max(hi.saturating_sub(GUESSED_STACK_MAX_BYTES)), hi),
             is_own,
             len,
@@ -341,12 +339,12 @@ impl Copied {
 
     fn describe(&self, header: &mut SlotHeader) {
         header.stack_end_known = self.is_own;
-        header.stack_lo = self.rsp.wrapping_sub(8);
+        header.stack_lo = self.sp.wrapping_sub(8);
         header.stack_len = (self.len as u32).wrapping_add(8);
         header.truncated = self.is_own && self.is_cut;
         (header.stack_hi, header.left_stack) = match self.is_own {
             true => (self.own.1, (0, 0)),
-            false => (self.rsp.saturating_add(GUESSED_STACK_MAX_BYTES), self.own),
+            false => (self.sp.saturating_add(GUESSED_STACK_MAX_BYTES), self.own),
         };
     }
 }
@@ -374,8 +372,8 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     let Some(regs) = sample.regs else {
         return carry(Cause::Early);
     };
-    let [_, _, _, _, rbp, rsp, ..] = regs;
-    let stack = Copied::of(record, rsp, sample.stack.1);
+    let regs = Registers::of_perf(regs);
+    let stack = Copied::of(record, regs.sp(), sample.stack.1);
     if weight_ns == 0 {
         return stack.is_cut; // its time is that of the last sample, or the host's
     }
@@ -386,14 +384,14 @@ fn take(engine: &Engine, record: &ThreadRecord, ring: &Ring, start: u64) -> bool
     };
     describe(engine, record, &mut slot, &sample);
     let header = slot.header();
-    header.regs = registers(regs);
+    header.regs = regs;
     header.weight_ns = weight_ns;
     stack.describe(header);
     if header.truncated {
         engine.counters.add(Cause::Truncated, 1);
     }
     kernel_frames(ring, &mut slot, sample.chain);
-    copy(ring, &mut slot, rbp, sample.stack.0, len);
+    copy(ring, &mut slot, regs.fp(), sample.stack.0, len);
     if !engine.pool.publish(slot) {
         return carry(Cause::Contention);
     }
@@ -442,21 +440,6 @@ fn describe(engine: &Engine, record: &ThreadRecord, slot: &mut OwnedSlot, sample
     header.handler_ns = 0;
 }
 
-fn registers(regs: [u64; REGISTERS.len()]) -> Registers {
-    let [rax, rbx, rcx, rdx, rbp, rsp, rip, r13] = regs;
-    // In a system call, which saves its return address in rcx. The calling code may end there, as
-    // the code that ends a signal frame does.
-    let in_call = rcx == rip;
-    Registers {
-        rax,
-        rbx,
-        rcx,
-        rdx,
-        r13,
-        ..Registers::at(rip.wrapping_sub(u64::from(in_call)), rsp, rbp)
-    }
-}
-
 /// The kernel's frames of a chain, without the marks between them.
 fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)) {
     let header = slot.header();
@@ -472,7 +455,8 @@ fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)
 }
 
 /// Copies the stack into the slot, behind the word below it. The kernel copies nothing there, but
-/// rules for function epilogues look there for the caller's rbp, which by then is in the register.
+/// rules for function epilogues look there for the caller's frame pointer, which by then is in the
+/// register.
 fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
     let room = slot.capacity().saturating_sub(8);
     let len = len.min(room);
@@ -573,7 +557,8 @@ mod tests {
         // Ids, time, count; two kernel frames behind their mark; registers; 16 of 24 bytes.
         let mark = -128i64 as u64;
         let mut words = vec![9 | 160 << 48, 7 << 32 | 5, 1000, 500, 3, mark, 0xa, 0xb, 2];
-        words.extend([1, 2, 3, 4, 6, 7, 8, 13]);
+        let regs = PERF_REGISTERS.map(u64::from);
+        words.extend(regs);
         words.extend([24, 0x11, 0x22, 0x33, 16]);
         for before_end in (0..=words.len() as u64).map(|words| words * 8) {
             let start = SMALL_BYTES as u64 - before_end;
@@ -582,7 +567,7 @@ mod tests {
             let ring = unsafe { Ring::at(memory.as_ptr() as usize, PAGE, SMALL_BYTES) };
             let sample = Sample::read(&ring, start);
             assert_eq!((sample.time_ns, sample.count_ns), (1000, 500));
-            assert_eq!(sample.regs, Some([1, 2, 3, 4, 6, 7, 8, 13]));
+            assert_eq!(sample.regs, Some(regs));
             assert_eq!(sample.chain.1, 3);
             assert_eq!(ring.word(sample.chain.0), mark);
             assert_eq!(sample.stack.1, 16);
@@ -651,16 +636,6 @@ mod tests {
     }
 
     #[test]
-    fn sample_in_system_call_begins_at_its_call_site() {
-        // ax, bx, cx, dx, bp, sp, ip, r13.
-        let regs = registers([1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!((regs.rip, regs.rsp, regs.rbp), (7, 6, 5));
-        assert_eq!((regs.rax, regs.rcx, regs.r13), (1, 3, 8));
-        let regs = registers([1, 2, 7, 4, 5, 6, 7, 8]);
-        assert_eq!((regs.rip, regs.rcx), (6, 7));
-    }
-
-    #[test]
     fn a_stack_is_whole_up_to_its_end_and_another_one_never() {
         static SLAB: Slab = Slab::new();
         let record = SLAB.begin(&Registration {
@@ -668,8 +643,8 @@ mod tests {
             ..Registration::default()
         });
         let record = record.unwrap();
-        let of = |rsp, filled| {
-            let copied = Copied::of(record, rsp, filled);
+        let of = |sp, filled| {
+            let copied = Copied::of(record, sp, filled);
             (copied.is_own, copied.len, copied.is_cut)
         };
         assert_eq!(of(0x1f_f000, 0x4000), (true, 0x1000, false), "to its end");

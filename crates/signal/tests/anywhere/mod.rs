@@ -114,7 +114,7 @@ extern "C" fn watched(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
 /// "Walks" one frame, and reads memory that cannot be read on the way.
 fn walk(target: &mut WalkTarget<'_>) {
     let wild = target.live().word(0x10_0000).is_ok();
-    let (id, bci) = (target.header().regs.rip, i32::from(wild));
+    let (id, bci) = (target.header().regs.pc(), i32::from(wild));
     WALKS.fetch_add(1, Ordering::Relaxed);
     target.keep(|frames| {
         let kind = FrameKind::C2;

@@ -2,9 +2,9 @@
 //! that has no thread-local storage.
 
 use super::{BARE_TID, IN_MALLOC_COUNT, INTERVAL_NS, Stage, handled};
-use crate::common::{burn, burn_until, longest_window_ns, run_threads};
+use crate::common::{block, burn, burn_until, longest_window_ns, run_threads};
 use dwell_signal::slots::Reason;
-use dwell_signal::{Registration, sys};
+use dwell_signal::{Engine, Registration, sys};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,12 +19,17 @@ const STACK_BYTES: usize = 64 << 10;
 const SIGNALS: u32 = 3;
 
 extern "C" fn burn_in_handler(_: i32) {
+    block(Engine::get().unwrap().signal(), false);
     let before = handled();
     burn(20_000_000);
     burn_until(|| handled() >= before + SIGNALS);
 }
 
 /// A long handler of the program, on its alternate stack: ours runs on top of it.
+///
+/// The program's signal is sent while ours is blocked. If both were pending at once, the kernel
+/// would enter our handler first, and theirs on top of it before our first instruction. Then ours
+/// would be blocked until theirs ends.
 pub fn on_an_alternate_stack(stage: &Stage<'_>) {
     static STACK: AtomicU64 = AtomicU64::new(0);
     let action = sys::KernelAction {
@@ -46,7 +51,10 @@ pub fn on_an_alternate_stack(stage: &Stage<'_>) {
             // SAFETY: the stack lives until the old one is set again, and no handler is on it then.
             assert_eq!(unsafe { libc::sigaltstack(&new, &mut old) }, 0);
             STACK.store(new.ss_sp as u64, Ordering::Relaxed);
+            let ours = Engine::get().unwrap().signal();
+            block(ours, true);
             sys::raise(THEIR_SIGNAL);
+            block(ours, false);
             // SAFETY: as it was before.
             assert_eq!(unsafe { libc::sigaltstack(&old, std::ptr::null_mut()) }, 0);
         })
