@@ -6,8 +6,9 @@ import { SEARCH_ID } from './commands';
 export function SearchBox({ store }: { store: Store }) {
   const { error } = store.parsed.value;
   const weight = store.matchedWeight.value;
+  const hasMatch = weight !== null && error === '' && weight.matched > 0;
   return (
-    <div class="search" role="search">
+    <div class={hasMatch ? 'search matching' : 'search'} role="search">
       <input
         id={SEARCH_ID}
         type="search"
@@ -54,7 +55,7 @@ export function SearchBox({ store }: { store: Store }) {
               </>
             )}
       </output>
-      {weight && !error && weight.matched > 0 && (
+      {hasMatch && (
         <button
           type="button"
           title="Only stacks that match"
