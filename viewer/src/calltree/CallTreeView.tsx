@@ -9,7 +9,7 @@ import { takeFocus } from '../ui/focus';
 import { openMenu } from '../ui/FrameMenu';
 import type { Store } from '../state/store';
 import type { FrameTree } from '../tree/tree';
-import { CHAR_PX, nameRoom, scrollToRow, useScroll, windowOf } from '../ui/rows';
+import { CHAR_PX, nameRoom, scrollToRow, selectRow, useScroll, windowOf } from '../ui/rows';
 import { opened, type TreeRow, treeRows } from './rows';
 
 /** Deeper rows are not moved further to the right. */
@@ -76,6 +76,10 @@ export function CallTreeView({ store }: { store: Store }) {
     current.value = 0;
   }, [tree, root]);
   useEffect(() => takeFocus(box.current), []);
+  const node = rows.value[current.value]?.node ?? 0;
+  const key = tree && node !== 0 ? tree.key(node) : -1;
+  const selected = key >= 0 && !store.keys.value.isGroup(key) ? key : -1;
+  useEffect(() => selectRow(store, selected), [store, selected]);
   const shown = windowOf(rows.value.length, scroll.top, scroll.height);
   const room = nameRoom(scroll, scroll.width < 620 ? OTHERS_PX.narrow : OTHERS_PX.wide);
   return (

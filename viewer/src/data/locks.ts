@@ -1,5 +1,6 @@
 // Locks that threads waited for, their holders, and the stacks of both.
 import { poolOf } from '../tree/select';
+import { duration, percent } from './format';
 import { endpointNumber } from './measure';
 import { OF_PLATFORM } from './platform';
 import type { Profile } from './profile';
@@ -152,6 +153,26 @@ export function* lockLooks(
     const weight = partIn(looks.weight[i]!, time, duration, filter.during);
     if (weight > 0) yield [i, weight, partIn(looks.count[i]!, time, duration, filter.during)];
   }
+}
+
+/** Time that threads waited for locks, and the part of it with a stack of the holder. */
+export interface Holders {
+  known: number;
+  all: number;
+}
+
+export function holdersOf(profile: Profile, filter: WallFilter): Holders {
+  const holders = { known: 0, all: 0 };
+  for (const [i, weight] of lockLooks(profile, filter)) {
+    holders.all += weight;
+    if (profile.wall?.ownerNode[i] !== 0) holders.known += weight;
+  }
+  return holders;
+}
+
+export function holdersWords({ known, all }: Holders): string {
+  const share = percent(known / (all || 1));
+  return `The graph of holders has ${duration(known)} of ${duration(all)} waited for locks (${share}).`;
 }
 
 /** What a look's thread waited for. */

@@ -60,13 +60,14 @@ export function shownOf(header: Header, endpoint: string | null): Shown | null {
 }
 
 /** All endpoints in one sentence; empty where none is known. */
-export function totalOf({ selfCheck }: Header): string {
+export function totalOf({ selfCheck }: Header, hasRange = false): string {
   if (!selfCheck) return '';
   const { total, endpoints } = selfCheck;
   const [first] = endpoints;
   const only = endpoints.length === 1 ? (first?.endpoint ?? '(no endpoint)') : null;
   const of = only === null ? plural(endpoints.length, 'endpoint') : plain(only);
-  return `Self-check: the sampled wall time is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
+  const what = hasRange ? 'Self-check of the full recording' : 'Self-check';
+  return `${what}: the sampled wall time is ${ratioOf(total)} \u00b1 ${errorOf(total)} of the latencies of ${of}.`;
 }
 
 /** Contradictions, one sentence each. All endpoints together only if no single one has one. */

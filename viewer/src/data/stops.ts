@@ -8,7 +8,7 @@ export interface Operation {
   count: number;
   reaching: number;
   operating: number;
-  /** The longest single one. */
+  /** The longest single one, with its part in the range. */
   longest: number;
 }
 
@@ -23,12 +23,27 @@ export function operationsOf({ stops }: Profile, during: Span | null): Operation
     const empty = { operation, count: 0, reaching: 0, operating: 0, longest: 0 };
     const row = rows.get(operation) ?? empty;
     row.count += partIn(stops.count[i]!, time, whole, during);
-    row.reaching += partIn(reaching, time, reaching, during);
-    row.operating += partIn(operating, time + reaching, operating, during);
-    if (stops.count[i] === 1) row.longest = Math.max(row.longest, whole);
+    const reached = partIn(reaching, time, reaching, during);
+    const operated = partIn(operating, time + reaching, operating, during);
+    row.reaching += reached;
+    row.operating += operated;
+    if (stops.count[i] === 1) row.longest = Math.max(row.longest, reached + operated);
     rows.set(operation, row);
   }
   return [...rows.values()].sort((a, b) => b.reaching + b.operating - (a.reaching + a.operating));
+}
+
+/** Numbers of safepoints: recorded one by one, and only counted. */
+export function countsOf(
+  { stops }: Profile,
+  during: Span | null,
+): [known: number, counted: number] {
+  const counts: [number, number] = [0, 0];
+  for (let i = 0; i < stops.time.length; i++) {
+    const whole = stops.reaching[i]! + stops.operating[i]!;
+    counts[stops.known[i] === 1 ? 0 : 1] += partIn(stops.count[i]!, stops.time[i]!, whole, during);
+  }
+  return counts;
 }
 
 /** Places of the longest safepoints that were seen one by one. */

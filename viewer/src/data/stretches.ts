@@ -2,8 +2,8 @@
 // kind of them.
 import { count, duration, plural } from './format';
 import { plain } from './plain';
-import type { Profile, Stretches } from './profile';
-import { sum } from './wall';
+import type { Profile, Span, Stretches } from './profile';
+import { partIn } from './window';
 
 /** Those in which all threads stand still. */
 export function standing(profile: Profile): Stretches[] {
@@ -15,13 +15,18 @@ export function hasStops(profile: Profile): boolean {
   return profile.stops.time.length > 0 || standing(profile).length > 0;
 }
 
-/** How many, how long all together, and the longest. */
-export function inAll({ kind, duration: lengths }: Stretches): string {
-  return `${plural(lengths.length, kind.one)}, ${duration(sum(lengths))} in all`;
-}
-
-export function longest({ duration: lengths }: Stretches): number {
-  return lengths.reduce((a, b) => Math.max(a, b), 0);
+/** How many in a range, their time in it, and the longest part of one in it. */
+export function summaryOf(stretches: Stretches, during: Span | null): string {
+  const { kind, time, duration: lengths } = stretches;
+  let [n, all, longest] = [0, 0, 0];
+  for (let i = 0; i < time.length; i++) {
+    const part = partIn(lengths[i]!, time[i]!, lengths[i]!, during);
+    n += partIn(1, time[i]!, lengths[i]!, during);
+    all += part;
+    longest = Math.max(longest, part);
+  }
+  if (n === 0 && all === 0) return `No ${kind.one} in the time range.`;
+  return `${plural(n, kind.one)}, ${duration(all)} in all, the longest ${duration(longest)}.`;
 }
 
 /** Known facts of a stretch, by label. */

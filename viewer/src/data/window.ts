@@ -32,6 +32,16 @@ export function partIn(
   return Math.max(0, until(during.to) - until(during.from));
 }
 
+/**
+ * The range between two times in either order, within the recording; null: no part of the
+ * recording is in it.
+ */
+export function rangeBetween(a: number, b: number, whole: Span): Span | null {
+  const from = Math.max(whole.from, Math.min(a, b));
+  const to = Math.min(whole.to, Math.max(a, b));
+  return from < to ? { from, to } : null;
+}
+
 /** Whether an instant is in a part of the time. */
 export function hasInstant(time: number, during: Span | null): boolean {
   return shareIn(time, 0, during) > 0;

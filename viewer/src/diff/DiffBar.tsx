@@ -61,8 +61,8 @@ function found(store: Store): string {
   void store.growth.value;
   if (!diff || store.busy.value || store.around.value !== '') return '';
   const marks = diff.total.found;
-  if (marks === 0) return 'No frame differs significantly.';
-  return `${plural(marks, 'frame')} differ significantly.`;
+  if (marks === 0) return 'No frame of the graph differs significantly.';
+  return `${plural(marks, 'frame')} of the graph ${marks === 1 ? 'differs' : 'differ'} significantly.`;
 }
 
 /** Common scale of both recordings. */
@@ -89,7 +89,7 @@ export function Pers({ store }: { store: Store }) {
 
 function Widths({ store, names }: { store: Store; names: readonly [string, string] }) {
   const widths: readonly [Width, string][] = [
-    ['both', `width: mean of A and B`],
+    ['both', `width: mean of ${names[0]} and ${names[1]}`],
     ['a', `as wide as ${names[0]}: new frames are left out`],
     ['b', `as wide as ${names[1]}: gone frames are left out`],
   ];

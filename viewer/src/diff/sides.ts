@@ -75,7 +75,7 @@ export function sidesOfRequests(shown: Profile, threads: Uint8Array, of: SlowAnd
   const { busy } = wholes(shown, threads, side);
   return {
     of: 'requests',
-    names: ['usual', 'slow'],
+    names: ['typical', 'slow'],
     base: baseOf('request', of.usual, of.slow, ...busy),
     slow: of,
     side,

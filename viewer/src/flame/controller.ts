@@ -12,6 +12,7 @@ import { type CausePaints, causePaints } from './causes';
 import { coloursOf, type Theme } from './colours';
 import { blank, draw, FONT, placeOf, ROW, type Scene } from './draw';
 import { Labels } from './labels';
+import { HEIGHT_MAX } from './picture';
 import { contentHeight, depthIn, levelAt, type Stack } from './layout';
 
 /** Rows kept between the edge and a frame that is scrolled to. */
@@ -22,6 +23,9 @@ export interface Pointed {
   x: number;
   y: number;
 }
+
+/** The graphs on show, in the order of their making: one, or callers and callees. */
+export const controllers = new Set<FlameController>();
 
 export class FlameController {
   readonly pointed = signal<Pointed | null>(null);
@@ -70,9 +74,11 @@ export class FlameController {
       effect(() => this.observe()),
     );
     this.measure();
+    controllers.add(this);
   }
 
   dispose(): void {
+    controllers.delete(this);
     cancelAnimationFrame(this.frame);
     for (const dispose of this.disposers) dispose();
   }
@@ -173,6 +179,25 @@ export class FlameController {
     const started = performance.now();
     const rects = draw(this.context, scene);
     this.lastDraw = { ms: performance.now() - started, rects };
+  }
+
+  /** All levels of the graph on a canvas of their own; `left` are those that had no room. */
+  picture(): { canvas: HTMLCanvasElement; left: number } | null {
+    const scene = this.scene();
+    if (!scene) return null;
+    const { ratio } = scene;
+    const all = this.stack.levels;
+    const levels = Math.min(all, Math.floor(HEIGHT_MAX / ratio / ROW));
+    const canvas = document.createElement('canvas');
+    canvas.width = this.canvas.width;
+    canvas.height = Math.round(levels * ROW * ratio);
+    draw(canvas.getContext('2d', { alpha: false })!, {
+      ...scene,
+      stack: { ...this.stack, levels, viewportHeight: levels * ROW, scrollTop: 0 },
+      hovered: -1,
+      showFocus: false,
+    });
+    return { canvas, left: all - levels };
   }
 
   private scene(): Scene | null {

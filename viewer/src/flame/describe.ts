@@ -1,7 +1,8 @@
 // What is said about a frame: in the tooltip, in the status line and to screen readers.
 import { count, percent, plural, weight } from '../data/format';
 import type { Profile } from '../data/profile';
-import { shortened } from '../data/plain';
+import { plain, shortened } from '../data/plain';
+import { causesOf } from '../data/wall';
 import { shareErrorAlike, type Whole } from '../data/whole';
 import { diffFacts } from '../diff/describe';
 import type { TreeDiff } from '../diff/sums';
@@ -40,7 +41,9 @@ export function describe(
     facts.push(['Share of zoomed frame', percent(value / tree.weight(zoom))]);
   }
   if (!diff) facts.push(['Samples', count(tree.samples(node))]);
-  if (node === 0) return { name: 'all', kind: 'everything recorded', facts };
+  const causes = causesIn(profile, tree, node);
+  if (!diff && causes !== '') facts.push(['Causes', causes]);
+  if (node === 0) return { name: 'all', kind: 'all selected stacks', facts };
   const key = tree.key(node);
   const name = shortened(keys.label(key), NAME_MAX);
   if (keys.isGroup(key)) return { name, kind: keys.sortOf(key), facts };
@@ -59,6 +62,23 @@ export function describe(
 function plusMinus(weight: number, whole: Whole): string {
   const error = shareErrorAlike(weight, whole);
   return error > 0 ? ` ±\u00a0${(error * 100).toFixed(1)}` : '';
+}
+
+/** Causes that are named in a tooltip. */
+const CAUSES_MAX = 5;
+
+/** `park 60.0 %, running 40.0 %`: the causes of a frame's time, the largest first. */
+function causesIn(profile: Profile, tree: FrameTree, node: number): string {
+  const weights = Array.from(tree.causes?.(node) ?? []);
+  const all = weights.reduce((a, b) => a + b, 0);
+  const names = causesOf(profile);
+  return weights
+    .map((weight, i) => ({ name: plain(names[i] ?? ''), share: weight / (all || 1) }))
+    .filter(({ share }) => share >= 0.0005)
+    .sort((a, b) => b.share - a.share)
+    .slice(0, CAUSES_MAX)
+    .map(({ name, share }) => `${name} ${percent(share)}`)
+    .join(', ');
 }
 
 /** `C2`, or `C2 80 %, interpreted 20 %` where the frame ran in several ways. */

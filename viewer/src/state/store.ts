@@ -4,6 +4,7 @@ import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { allocatedStrip } from '../data/allocations';
 import { lockStrip } from '../data/locked';
 import type { Place } from '../data/findings';
+import { type Holders, holdersOf } from '../data/locks';
 import { CPU, type Measure, measured, possible } from '../data/measure';
 import { type Profile, roleLabel, type Span } from '../data/profile';
 import { endpointRows } from '../data/requests';
@@ -59,6 +60,7 @@ import {
 const HISTORY_MAX = 100;
 /** How long the page says something. */
 const TOLD_MS = 2500;
+const NO_FRAME = 'Select a frame or a method first.';
 /** Bins of the strips over time. */
 const BINS = 200;
 
@@ -114,6 +116,8 @@ export class Store {
   readonly busy = signal(true);
   readonly zoom = signal(0);
   readonly focused = signal(0);
+  /** The key of the selected row in the table or the tree; -1: it is no code. */
+  readonly row = signal(-1);
   /** Width of the graph in pixels, set by it. */
   readonly width = signal(1000);
   /** A short message of the page. */
@@ -184,6 +188,11 @@ export class Store {
     during: this.during.value,
     request: this.onlyRequest.value ? this.request.value : 0,
   }));
+  /** Of the waiting for locks the part with a stack of the holder; filters by thread are of holders. */
+  readonly holders = computed<Holders>(() => {
+    const threads = new Uint8Array(this.profile.threads.name.length).fill(1);
+    return holdersOf(this.profile, { ...this.filter.value, threads });
+  });
   readonly endpointRows = computed(() => endpointRows(this.profile, this.filter.value));
   readonly wallStrip = computed(() => wallStrip(this.profile, this.filter.value, BINS));
   readonly cpuStrip = computed(() => cpuStrip(this.profile, this.threads.value, BINS));
@@ -364,18 +373,27 @@ export class Store {
     this.apply({ ...this.shared, zoom: [], frames: this.frames.value === 'mine' ? 'all' : 'mine' });
   }
 
+  /** The key of the frame that has the focus, or of the selected row; -1 if that is no code. */
+  focusedKey(): number {
+    if (this.part) return this.part.focusedKey();
+    if (this.view.peek() !== 'flame') return this.row.peek();
+    const [tree, node, keys] = [this.tree.peek(), this.focused.peek(), this.keys.peek()];
+    if (!tree || node === 0 || node >= tree.size || keys.isGroup(tree.key(node))) return -1;
+    return tree.key(node);
+  }
+
   /** The method of the frame that has the focus; empty if that is no code. */
   focusedMethod(): string {
-    if (this.part) return this.part.focusedMethod();
-    const [tree, node, keys] = [this.tree.peek(), this.focused.peek(), this.keys.peek()];
-    if (!tree || node === 0 || node >= tree.size || keys.isGroup(tree.key(node))) return '';
-    return keys.methodLabel(tree.key(node));
+    const key = this.focusedKey();
+    return key < 0 ? '' : this.keys.peek().methodLabel(key);
   }
 
   /** Callers and callees of the method that has the focus, in one view; or all stacks again. */
   flipAround(): void {
-    if (this.around.value !== '') this.around.value = '';
-    else this.go('flame', { around: this.focusedMethod() });
+    const around = this.focusedMethod();
+    if (this.view.value === 'flame' && this.around.value !== '') this.around.value = '';
+    else if (around === '') this.tell(NO_FRAME);
+    else this.go('flame', { around });
   }
 
   /** Does one more thing to the stacks, or takes one back that has no name. */
@@ -390,7 +408,7 @@ export class Store {
   /** Merges the method of the frame that has the focus, or drops its stacks. */
   transformFocused(kind: 'merge' | 'drop'): void {
     const name = this.focusedMethod();
-    if (name === '') this.said.value = 'Select a frame first.';
+    if (name === '') this.tell(NO_FRAME);
     else this.transform({ kind, name });
   }
 

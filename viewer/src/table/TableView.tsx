@@ -8,7 +8,7 @@ import { csvOf, save } from '../ui/copy';
 import { takeFocus } from '../ui/focus';
 import { openMenu } from '../ui/FrameMenu';
 import type { Store } from '../state/store';
-import { nameRoom, ROW_HEIGHT, scrollToRow, useScroll, windowOf } from '../ui/rows';
+import { nameRoom, ROW_HEIGHT, scrollToRow, selectRow, useScroll, windowOf } from '../ui/rows';
 import { type GroupBy, type SortBy, sortRows, topTable, type TopRow } from './top';
 
 const GROUPS: readonly [GroupBy, string][] = [
@@ -59,6 +59,8 @@ export function TableView({ store }: { store: Store }) {
   const box = useRef<HTMLDivElement>(null);
   const scroll = useScroll(box);
   useEffect(() => takeFocus(box.current), []);
+  const selected = rows.value[current.value]?.key ?? -1;
+  useEffect(() => selectRow(store, selected), [store, selected]);
   const search = (row: TopRow | undefined) => {
     if (!row) return;
     if (row.thread < 0) store.find(row.name);
@@ -92,7 +94,11 @@ export function TableView({ store }: { store: Store }) {
       </Groups>
       <div ref={box} class="scroll" tabIndex={0} onKeyDown={onKey} role="region" aria-label="Table">
         <table class="top" aria-rowcount={rows.value.length + 1}>
-          <Heads sort={sort} unit={store.shown.value.header.unit} />
+          <Heads
+            sort={sort}
+            unit={store.shown.value.header.unit}
+            isOfThreads={by.value === 'thread'}
+          />
           <tbody>
             <tr aria-hidden="true" style={{ height: `${shown.before}px` }} />
             {rows.value.slice(shown.first, shown.end).map((row, i) => (
@@ -179,20 +185,24 @@ function Groups(props: { by: Signal<GroupBy>; rows: number; children: ComponentC
   );
 }
 
-function Heads({ sort, unit }: { sort: Signal<Sorting>; unit: Unit }) {
+function Heads(props: { sort: Signal<Sorting>; unit: Unit; isOfThreads: boolean }) {
+  const { sort, unit, isOfThreads } = props;
+  // All time of a thread is its own: one column is for both.
+  const shown: Sorting =
+    isOfThreads && sort.value.by === 'own' ? { ...sort.value, by: 'total' } : sort.value;
   const choose = (column: SortBy) => {
-    const { by, descending } = sort.value;
+    const { by, descending } = shown;
     // Another column begins with what is most, but names with the first.
     sort.value = { by: column, descending: by === column ? !descending : column !== 'name' };
   };
   return (
     <thead>
       <tr>
-        {COLUMNS.map(([column, label]) => (
-          <Head key={column} label={label} column={column} sort={sort.value} choose={choose} />
+        {COLUMNS.filter(([column]) => !isOfThreads || column !== 'own').map(([column, label]) => (
+          <Head key={column} label={label} column={column} sort={shown} choose={choose} />
         ))}
         <th scope="col" class="time">
-          {sort.value.by === 'total' ? 'Total' : 'Self'} {unit === 'bytes' ? 'bytes' : 'time'}
+          {shown.by === 'total' ? 'Total' : 'Self'} {unit === 'bytes' ? 'bytes' : 'time'}
         </th>
       </tr>
     </thead>
@@ -247,7 +257,7 @@ function Row(props: {
       onDblClick={props.onDblClick}
       onContextMenu={props.onMenu}
     >
-      {share(row.own, row.ownError)}
+      {row.thread < 0 && share(row.own, row.ownError)}
       {share(row.total, row.totalError)}
       <td class="number">{count(row.samples)}</td>
       <td class="name" title={shortened(row.name, 400)}>

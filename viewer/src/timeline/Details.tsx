@@ -66,8 +66,8 @@ function AllWaits({ store, thread }: { store: Store; thread: number }) {
   if (rows.waits === 0) return null;
   return (
     <p class="weak">
-      It waited for monitors {plural(rows.waits, 'time')}, {duration(rows.ns)} in all,{' '}
-      {duration(rows.longest)} at most.
+      All waits of this thread for monitors: {plural(rows.waits, 'wait')}, {duration(rows.ns)} in
+      all, the longest {duration(rows.longest)}.
     </p>
   );
 }

@@ -19,7 +19,7 @@ import { TimelineController } from './controller';
 import { spoken, tell } from './describe';
 import { Details } from './Details';
 import { AXIS, LANE } from './draw';
-import { onKey } from './keyboard';
+import { hitAtCursor, onKey } from './keyboard';
 import type { Lane } from './lanes';
 import { runtimeLanes } from './runtime';
 import { moved } from './time';
@@ -28,6 +28,8 @@ import { moved } from './time';
 const BEYOND = 6;
 /** A drag of fewer pixels is a click. */
 const DRAG_PX = 4;
+/** Characters of a lane's name in a narrow window. */
+const NARROW_CHARS = 9;
 
 export function TimelineView({ store }: { store: Store }) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -79,7 +81,12 @@ export function TimelineView({ store }: { store: Store }) {
 
 /** A separate component, so that only this part renders again with every frame. */
 function InSight({ controller }: { controller: TimelineController }) {
-  return <>showing {duration(length(controller.sight.value))}</>;
+  return (
+    <>
+      <span class="wide-only">showing </span>
+      {duration(length(controller.sight.value))}
+    </>
+  );
 }
 
 function length({ from, to }: Span): number {
@@ -146,7 +153,7 @@ function Colours({ store }: { store: Store }) {
         {waits.any && (
           <li>
             <Swatch colour={causeColour('monitor', theme.value)} />
-            exact monitor waits (lower bar)
+            exact monitor waits (lower bar; pale: a small part of the time)
             {waits.summed > 0 && `; ${count(waits.summed)} are known as sums only`}
           </li>
         )}
@@ -203,15 +210,18 @@ function Names({ controller }: { controller: TimelineController }) {
 
 function Name({ controller, lane }: { controller: TimelineController; lane: Lane }) {
   const { store } = controller;
-  const name = shortened(plain(lane.name), 80);
-  if (lane.kind === 'runtime') return <span title={name}>{name}</span>;
+  const full = plain(lane.name);
+  // A narrow lane would hide the number at the end, in which the names of a pool differ.
+  const isNarrow = controller.width.value > 0 && window.innerWidth <= 640;
+  if (lane.kind === 'runtime') return <span title={full}>{shortened(full, 80)}</span>;
+  const name = shortened(full, isNarrow ? NARROW_CHARS : 80);
   if (lane.kind === 'pool') {
     return (
       <button
         type="button"
         class="quiet"
         aria-expanded={lane.open}
-        title={`${name}: ${count(lane.threads.length)} threads`}
+        title={`${full}: ${count(lane.threads.length)} threads`}
         onClick={() => controller.toggle(lane.key)}
       >
         {lane.open ? '▾' : '▸'} {name} <span class="weak">({count(lane.threads.length)})</span>
@@ -225,7 +235,7 @@ function Name({ controller, lane }: { controller: TimelineController; lane: Lane
       type="button"
       class="quiet"
       aria-pressed={isOnly}
-      title={`${name}: show only this thread, in all views`}
+      title={`${full}: show only this thread, in all views`}
       onClick={() => {
         store.choice.value = isOnly ? { kind: 'all' } : { kind: 'one', thread: lane.thread };
       }}
@@ -298,8 +308,16 @@ function pointerOf(controller: TimelineController) {
   };
 }
 
+/** The keyboard's place in a lane of the runtime, which no other part of the page shows. */
+function atCursor(controller: TimelineController) {
+  const at = controller.cursor.value;
+  const hit = at && hitAtCursor(controller);
+  if (!hit || hit.lane.kind !== 'runtime') return null;
+  return { hit, ...controller.cursorPlace(at) };
+}
+
 function Tip({ controller }: { controller: TimelineController }) {
-  const pointed = controller.pointed.value;
+  const pointed = controller.pointed.value ?? atCursor(controller);
   if (!pointed) return null;
   const told = tell(controller.store.profile, pointed.hit);
   const isRight = pointed.x > window.innerWidth / 2;

@@ -141,7 +141,13 @@ export class TimelineController {
   private observe(): void {
     void [this.lanes.value, this.sight.value, this.pinned.value, this.cursor.value];
     void [this.dragged.value, this.scrollTop.value, this.levels.value, this.poolLevels.value];
-    void [this.store.during.value, this.store.request.value, theme.value, contrastful.value];
+    void [
+      this.store.against.value,
+      this.store.during.value,
+      this.store.request.value,
+      theme.value,
+      contrastful.value,
+    ];
     this.redraw();
   }
 
@@ -187,6 +193,7 @@ export class TimelineController {
       lanes,
       sight: this.sight.peek(),
       during: this.dragged.peek() ?? store.during.peek(),
+      against: store.profile.header.compare ? null : store.against.peek(),
       width: this.width.peek(),
       height: this.height.peek(),
       scrollTop: this.scrollTop.peek(),
@@ -208,6 +215,14 @@ export class TimelineController {
       cursor: this.cursor.peek(),
       until: performance.now() + BUDGET_MS,
     };
+  }
+
+  /** Where a place of a lane is in the window. */
+  cursorPlace({ lane, time }: { lane: number; time: number }): { x: number; y: number } {
+    const box = this.canvas.getBoundingClientRect();
+    const { from, to } = this.sight.value;
+    const x = box.left + ((time - from) / (to - from)) * this.width.value;
+    return { x, y: box.top + AXIS + (lane + 1) * LANE - this.scrollTop.value };
   }
 
   private pinnedOf(chosen: Chosen | null): Pinned | null {

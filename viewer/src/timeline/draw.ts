@@ -55,6 +55,8 @@ export interface Scene {
   lanes: readonly Lane[];
   sight: Span;
   during: Span | null;
+  /** The range that it is compared with. */
+  against: Span | null;
   width: number;
   height: number;
   scrollTop: number;
@@ -311,9 +313,15 @@ function drawRequest(
 }
 
 function drawDuring(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { during, sight, width, height } = scene;
-  if (!during) return;
+  const { during, against, sight, width, height } = scene;
   const scale = width / (sight.to - sight.from);
+  if (against) {
+    // Neither range is more than the other: nothing is dimmed.
+    drawFrame(context, scene, against, 'A');
+    if (during) drawFrame(context, scene, during, 'B');
+    return;
+  }
+  if (!during) return;
   const left = (during.from - sight.from) * scale;
   const right = (during.to - sight.from) * scale;
   context.globalAlpha = 0.65;
@@ -324,6 +332,26 @@ function drawDuring(context: CanvasRenderingContext2D, scene: Scene): void {
   context.fillStyle = scene.accent;
   if (left >= 0 && left <= width) context.fillRect(left - 1, 0, 2, height);
   if (right >= 0 && right <= width) context.fillRect(right - 1, 0, 2, height);
+}
+
+/** The frame of one of two ranges, with its letter. */
+function drawFrame(
+  context: CanvasRenderingContext2D,
+  { sight, width, height, accent, text }: Scene,
+  { from, to }: Span,
+  letter: 'A' | 'B',
+): void {
+  const scale = width / (sight.to - sight.from);
+  const [left, right] = [(from - sight.from) * scale, (to - sight.from) * scale];
+  if (right < 0 || left > width) return;
+  context.strokeStyle = context.fillStyle = letter === 'A' ? text : accent;
+  context.lineWidth = 2;
+  context.setLineDash(letter === 'A' ? [5, 4] : []);
+  context.strokeRect(left, AXIS + 1, Math.max(2, right - left), height - AXIS - 2);
+  context.setLineDash([]);
+  context.font = 'bold 12px system-ui, sans-serif';
+  context.textBaseline = 'top';
+  context.fillText(letter, Math.max(0, left) + 4, AXIS + 4);
 }
 
 function drawPinned(

@@ -96,7 +96,7 @@ function drawThrottled(context: CanvasRenderingContext2D, scene: Scene, top: num
 }
 
 /** Bars from one time to another; one a pixel is enough. */
-function barsOf(context: CanvasRenderingContext2D, { sight, width }: Scene) {
+function barsOf(context: CanvasRenderingContext2D, { sight, width, ratio }: Scene) {
   const scale = width / (sight.to - sight.from);
   const place = (time: number) => (time - sight.from) * scale;
   let last = -1;
@@ -111,7 +111,9 @@ function barsOf(context: CanvasRenderingContext2D, { sight, width }: Scene) {
     draw(from: number, to: number, colour: string, y: number, tall: number): void {
       const [left, right] = [Math.max(0, place(from)), Math.min(width, place(to))];
       context.fillStyle = colour;
-      context.fillRect(left, y, Math.max(1, right - left), tall);
+      // On whole pixels of the screen: the part of one would be a paler colour, which is another's.
+      const start = Math.floor(left * ratio) / ratio;
+      context.fillRect(start, y, Math.max(1, Math.round((right - start) * ratio) / ratio), tall);
     },
   };
 }
@@ -133,6 +135,7 @@ function drawStretches(
 
 function drawStops(context: CanvasRenderingContext2D, scene: Scene, top: number): void {
   const { stops } = scene.profile;
+  const onePixel = (scene.sight.to - scene.sight.from) / Math.max(1, scene.width);
   const bars = barsOf(context, scene);
   for (let i = 0; i < stops.time.length; i++) {
     // Sums of many that were only counted are no bar at any time.
@@ -141,7 +144,11 @@ function drawStops(context: CanvasRenderingContext2D, scene: Scene, top: number)
     const stopped = from + stops.reaching[i]!;
     const to = stopped + stops.operating[i]!;
     if (!bars.isSeen(from, to)) continue;
-    bars.draw(stopped, to, STOP_COLOURS[1], top + 8, LANE - 13);
-    if (stopped > from) bars.draw(from, stopped, STOP_COLOURS[0], top + 4, LANE - 9);
+    // In one pixel the longer part is shown, rather than the way to it over all safepoints.
+    const isNarrow = to - from < onePixel;
+    const isWay = stopped - from > to - stopped;
+    if (!isNarrow || !isWay) bars.draw(stopped, to, STOP_COLOURS[1], top + 8, LANE - 13);
+    if (stopped > from && (!isNarrow || isWay))
+      bars.draw(from, stopped, STOP_COLOURS[0], top + 4, LANE - 9);
   }
 }

@@ -1,6 +1,7 @@
 // The timeline with the keyboard alone: a cursor that is a lane and a time in it.
 import type { TimelineController } from './controller';
 import { spoken, tell } from './describe';
+import { stepsOf } from './runtime';
 import { lowerBound } from './time';
 import { firstReaching } from './tracks';
 
@@ -86,6 +87,9 @@ function toStep(controller: TimelineController, step: 1 | -1): void {
     ].filter((middle) => middle !== null);
     if (near.length > 0) time = step > 0 ? Math.min(...near) : Math.max(...near);
   }
+  const steps = lane?.kind === 'runtime' ? stepsOf(controller.store.profile, lane.what) : null;
+  const next = steps && nextMiddle(steps, lowerBound(steps.to, at.time), at.time, step);
+  if (next !== null) time = next;
   time = Math.max(controller.whole.from, Math.min(controller.whole.to, time));
   cursor.value = { lane: at.lane, time };
   if (time < from || time > to) {
@@ -113,7 +117,7 @@ function nextMiddle(
   return found;
 }
 
-function hitAtCursor(controller: TimelineController) {
+export function hitAtCursor(controller: TimelineController) {
   const at = controller.cursor.value;
   const lane = at && controller.lanes.value[at.lane];
   if (!at || !lane) return null;

@@ -81,9 +81,37 @@ function toldStretch(profile: Profile, what: number, time: number): Told {
   const facts: [string, string][] = [
     ['At', duration(stretches.time[i]!)],
     ['Took', duration(stretches.duration[i]!)],
+    ...(kind.allStand ? operationAt(profile, stretches.time[i]!, stretches.duration[i]!) : []),
     ...factsOf(profile, stretches, i),
   ];
   return { title: kind.title, kind: kind.what, facts };
+}
+
+/** The safepoint operation that a pause is in, by the longest overlap: why all threads stopped. */
+function operationAt({ stops, names }: Profile, time: number, length: number): [string, string][] {
+  let [best, most] = [-1, 0];
+  for (let i = 0; i < stops.time.length; i++) {
+    if (stops.known[i] !== 1) continue;
+    const end = stops.time[i]! + stops.reaching[i]! + stops.operating[i]!;
+    const overlap = Math.min(end, time + length) - Math.max(stops.time[i]!, time);
+    if (overlap > most) [best, most] = [i, overlap];
+  }
+  const operation = best < 0 ? '' : names.text(stops.operation[best]!);
+  return operation === '' ? [] : [['Safepoint', operation]];
+}
+
+/** The steps of a lane, for the keyboard; null: a lane without steps. */
+export function stepsOf(
+  profile: Profile,
+  what: Runtime,
+): { from: Float64Array; to: Float64Array; n: number } | null {
+  const { stops } = profile;
+  const stretches = typeof what === 'number' ? profile.stretches[what] : undefined;
+  const from = what === 'safepoints' ? stops.time : stretches?.time;
+  if (!from) return null;
+  const lengthOf = (i: number) =>
+    stretches ? stretches.duration[i]! : stops.reaching[i]! + stops.operating[i]!;
+  return { from, to: from.map((time, i) => time + lengthOf(i)), n: from.length };
 }
 
 function toldStop({ stops, names }: Profile, time: number): Told {

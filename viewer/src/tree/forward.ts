@@ -188,6 +188,8 @@ interface Nodes {
   firstChild: Uint32Array;
   /** The main cause; empty without causes. */
   cause: Uint8Array;
+  /** Weight by node and cause; empty without causes. */
+  byCause: Float32Array;
   /** Each number, for parts of it to be handed out. */
   id: Uint32Array;
   /** Where each level starts, and the end. */
@@ -209,7 +211,10 @@ function* finish(draft: Draft): Generator<void, FrameTree> {
     for (let i = 0; i < causes; i++) byCause[to + i]! += byCause[node * causes + i]!;
   }
   const { order, nodes } = yield* arrange(draft, weight);
-  if (causes > 0) nodes.cause = new Uint8Array(n);
+  if (causes > 0) {
+    nodes.cause = new Uint8Array(n);
+    nodes.byCause = new Float32Array(n * causes);
+  }
   for (let at = 0; at < n; at++) {
     const node = order[at]!;
     nodes.key[at] = draft.key[node]!;
@@ -220,7 +225,10 @@ function* finish(draft: Draft): Generator<void, FrameTree> {
       nodes.kinds[at * KINDS + kind] = draft.kinds[node * KINDS + kind]!;
     }
     nodes.kind[at] = mainKind(nodes.kinds, at * KINDS);
-    if (causes > 0) nodes.cause[at] = mainKind(byCause, node * causes, causes);
+    if (causes > 0) {
+      nodes.cause[at] = mainKind(byCause, node * causes, causes);
+      for (let i = 0; i < causes; i++) nodes.byCause[at * causes + i] = byCause[node * causes + i]!;
+    }
     if (at % SLICE === SLICE - 1) yield;
   }
   return new ForwardTree(nodes);
@@ -270,6 +278,7 @@ function emptyNodes(n: number): Nodes {
     kinds: new Float32Array(n * KINDS),
     firstChild: new Uint32Array(n + 1),
     cause: new Uint8Array(0),
+    byCause: new Float32Array(0),
     id: new Uint32Array(n),
     starts: new Uint32Array(0),
   };
@@ -304,6 +313,10 @@ class ForwardTree implements FrameTree {
   samples = (node: number) => this.nodes.samples[node]!;
   kind = (node: number) => this.nodes.kind[node]!;
   cause = (node: number) => this.nodes.cause[node] ?? 0;
+  causes = (node: number) => {
+    const each = this.nodes.byCause.length / this.size;
+    return this.nodes.byCause.subarray(node * each, (node + 1) * each);
+  };
   kinds = (node: number) => this.nodes.kinds.subarray(node * KINDS, (node + 1) * KINDS);
 
   children(node: number): Uint32Array {

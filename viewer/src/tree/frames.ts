@@ -52,7 +52,7 @@ export function withFrames(profile: Profile, keys: Keys, frames: Frames): Profil
   const isMine = frames === 'mine' && hasMine(profile);
   if (!isMine && !gaps) return profile;
   if (!isMine) return moved(profile, without(profile, gaps!), () => 0);
-  const folded = fold(profile, keys, gaps);
+  const folded = withOthers(profile, fold(profile, keys, gaps));
   const { role } = profile.samples;
   const first = folded.parent.length;
   const roles = profile.standIns?.roles.slice(1) ?? [];
@@ -81,6 +81,35 @@ interface Folded {
   to: Uint32Array;
 }
 
+/**
+ * Time of folded frames on stacks without own code gets a row of its own below the outermost one,
+ * which else had it as its self time.
+ */
+function withOthers({ frames, standIns }: Profile, folded: FoldedRows): Folded {
+  const { parent, frame, to, outer } = folded;
+  if (!standIns) return folded;
+  const rows = [...outer.keys()].filter((node) => outer[node] === 1);
+  const placeOf = new Map(rows.map((node, i) => [node, parent.length + i]));
+  const added = rows.map((node) => standIns.others[frames.kind[frame[node]!]!]!);
+  return {
+    parent: joined(parent, rows),
+    frame: joined(frame, added),
+    to: to.map((row, node) => (row === node ? row : (placeOf.get(row) ?? row))),
+  };
+}
+
+function joined(of: Uint32Array, more: readonly number[]): Uint32Array {
+  const all = new Uint32Array(of.length + more.length);
+  all.set(of);
+  all.set(more, of.length);
+  return all;
+}
+
+interface FoldedRows extends Folded {
+  /** By node: 1 if it is a row of folded frames that no own code calls, and hides frames. */
+  outer: Uint8Array;
+}
+
 function without({ nodes }: Profile, gaps: Uint8Array): Folded {
   const { parent, frame } = nodes;
   const to = new Uint32Array(parent.length);
@@ -99,7 +128,7 @@ const RUNTIME = 1;
 const OTHER = 2;
 const OWN = 3;
 
-function fold(profile: Profile, keys: Keys, gaps: Uint8Array | null): Folded {
+function fold(profile: Profile, keys: Keys, gaps: Uint8Array | null): FoldedRows {
   const { parent, frame } = profile.nodes;
   const n = parent.length;
   const { kind } = profile.frames;
@@ -115,6 +144,7 @@ function fold(profile: Profile, keys: Keys, gaps: Uint8Array | null): Folded {
   const to = new Uint32Array(n);
   const next = new Uint32Array(n);
   const row = new Uint8Array(n).fill(ROOT);
+  const outer = new Uint8Array(n);
   const frames = frame.slice();
   for (let node = 1; node < n; node++) {
     const above = parent[node]!;
@@ -137,8 +167,10 @@ function fold(profile: Profile, keys: Keys, gaps: Uint8Array | null): Folded {
         row[node] = RUNTIME;
         if (profile.standIns) frames[node] = profile.standIns.runtime;
       }
-    } else if (row[up] === OTHER) to[node] = up;
-    else row[node] = OTHER;
+    } else if (row[up] === OTHER) {
+      to[node] = up;
+      if (row[next[up]!] !== OWN) outer[up] = 1;
+    } else row[node] = OTHER;
   }
-  return { parent: next, frame: frames, to };
+  return { parent: next, frame: frames, to, outer };
 }

@@ -26,6 +26,8 @@ interface Node {
   kind: number;
   kinds: Float64Array;
   cause: number;
+  /** Weight by cause; empty without causes. */
+  causes: Float64Array;
   children: number[];
   /** Items of a node that is not expanded yet; null after expansion. */
   items: Items | null;
@@ -45,7 +47,7 @@ export class ReverseTree implements FrameTree {
   private readonly groupOfKey: Int32Array;
   private readonly placeOfNode: Int32Array;
   /** Number of causes by which items of a node are split; 1: no split. */
-  private readonly causes: number;
+  private readonly causeCount: number;
 
   constructor(
     private readonly request: TreeRequest,
@@ -53,8 +55,8 @@ export class ReverseTree implements FrameTree {
   ) {
     const { profile, keys } = request;
     this.groupOfKey = new Int32Array(keys.count).fill(-1);
-    this.causes = Math.max(1, request.causes ?? 0);
-    this.placeOfNode = new Int32Array(profile.nodes.parent.length * this.causes).fill(-1);
+    this.causeCount = Math.max(1, request.causes ?? 0);
+    this.placeOfNode = new Int32Array(profile.nodes.parent.length * this.causeCount).fill(-1);
     const root = { ...emptyNode(), key: 0xffffffff };
     this.nodes.push(root);
     const found: Node[] = [];
@@ -78,7 +80,7 @@ export class ReverseTree implements FrameTree {
   /** Samples put together by the node they end in. */
   private itemsOf(samples: Uint32Array): Items {
     const { node, weight, count, wait } = this.request.profile.samples;
-    const [place, causes] = [this.placeOfNode, this.causes];
+    const [place, causes] = [this.placeOfNode, this.causeCount];
     const out = emptyItems(64, this.compared !== null);
     let n = 0;
     for (let i = 0; i < samples.length; i++) {
@@ -156,7 +158,7 @@ export class ReverseTree implements FrameTree {
         group[key] = groups.length;
         groups.push({ ...emptyNode(), key, kinds: new Float64Array(KINDS) });
         sizes.push(0);
-        byCause.push(new Float64Array(this.causes));
+        byCause.push(new Float64Array(this.causeCount));
       }
       const to = groups[group[key]!]!;
       to.weight += items.weight[i]!;
@@ -169,7 +171,8 @@ export class ReverseTree implements FrameTree {
     groups.forEach((node, i) => {
       group[node.key] = -1;
       node.kind = mainKind(node.kinds, 0);
-      node.cause = mainKind(byCause[i]!, 0, this.causes);
+      node.cause = mainKind(byCause[i]!, 0, this.causeCount);
+      if (this.causeCount > 1) node.causes = byCause[i]!;
     });
     this.adopt(id, groups);
     return items.node.length;
@@ -187,7 +190,7 @@ export class ReverseTree implements FrameTree {
       const node = items.node[i]!;
       if (node !== 0) order[free[this.groupOfKey[ofFrame[frame[node]!]!]!]!++] = i;
     }
-    const [place, causes] = [this.placeOfNode, this.causes];
+    const [place, causes] = [this.placeOfNode, this.causeCount];
     for (let g = 0; g < groups.length; g++) {
       const out = emptyItems(sizes[g]!, items.both !== null);
       let n = 0;
@@ -274,6 +277,7 @@ export class ReverseTree implements FrameTree {
   samples = (node: number) => this.nodes[node]!.samples;
   kind = (node: number) => this.nodes[node]!.kind;
   cause = (node: number) => this.nodes[node]!.cause;
+  causes = (node: number) => this.nodes[node]!.causes;
   kinds = (node: number) => this.nodes[node]!.kinds;
   /** Of a comparison the sums of both sides: with all that goes on, and of what began here. */
   both = (node: number) => this.nodes[node]!.both;
@@ -289,6 +293,8 @@ export class ReverseTree implements FrameTree {
   }
 }
 
+const NO_CAUSES = new Float64Array(0);
+
 function emptyNode(): Node {
   return {
     parent: 0,
@@ -301,6 +307,7 @@ function emptyNode(): Node {
     kind: 0,
     kinds: new Float64Array(KINDS),
     cause: 0,
+    causes: NO_CAUSES,
     children: [],
     items: null,
     both: null,

@@ -29,6 +29,8 @@ export interface FrameTree {
   kind(node: number): number;
   /** The main cause of the node's weight, in a tree that was made with causes. */
   cause?(node: number): number;
+  /** Weight by cause, in such a tree; empty where it is not known. */
+  causes?(node: number): ArrayLike<number>;
   /** Weight by kind. */
   kinds(node: number): ArrayLike<number>;
   /** The children from left to right. Grows a lazy tree by one level if it must. */

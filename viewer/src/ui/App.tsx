@@ -2,6 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { CallTreeView } from '../calltree/CallTreeView';
 import { FlameView } from '../flame/FlameView';
+import { holdersWords } from '../data/locks';
 import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
 import { TableView } from '../table/TableView';
@@ -18,7 +19,7 @@ import { SandwichView } from '../flame/SandwichView';
 import { Breadcrumbs } from './Breadcrumbs';
 import { CauseLegend } from './CauseLegend';
 import { moreTools, onKey } from './commands';
-import { Filters, More } from './Filters';
+import { Filters, More, RangeLine } from './Filters';
 import { FrameDialog } from './FrameDialog';
 import { FrameMenu } from './FrameMenu';
 import { Head } from './Head';
@@ -51,6 +52,8 @@ export function App({ store }: { store: Store }) {
           <Filters store={store} />
           {isOfStacks ? <Toolbar store={store} /> : <More />}
         </div>
+        <RangeLine store={store} view={view} hasBar={isOfStacks || view === 'overview'} />
+        {isOfStacks && <Holders store={store} />}
         {isOfStacks && <Transforms store={store} />}
         {isOfStacks && <DiffBar store={store} />}
         {isOfStacks && view !== 'table' && !isAround && <Breadcrumbs store={store} />}
@@ -76,6 +79,12 @@ export function App({ store }: { store: Store }) {
       {store.told.value !== '' && <div class="told-all">{store.told.value}</div>}
     </>
   );
+}
+
+/** Only some waits have the stack of the lock's holder: which part of the waiting that is. */
+function Holders({ store }: { store: Store }) {
+  if (store.measure.value.time !== 'owners' || store.ranges.value) return null;
+  return <p class="note">{holdersWords(store.holders.value)}</p>;
 }
 
 function Colours({ store }: { store: Store }) {

@@ -4,7 +4,10 @@ import { idleNumber } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import { spanOf } from '../data/requests';
 import type { Span } from '../data/profile';
+import { rangeBetween } from '../data/window';
 import { wholeSpan } from '../data/wall';
+import { rangeWords } from '../diff/DiffBar';
+import type { View } from '../state/fragment';
 import type { Store } from '../state/store';
 import { moreTools, openDialog } from './commands';
 
@@ -144,30 +147,38 @@ function During({ store }: { store: Store }) {
   const { profile } = store;
   const whole = wholeSpan(profile);
   const during = store.during.value;
-  const set = (change: Partial<Span>) => {
-    const { from, to } = { ...(during ?? whole), ...change };
-    const isWhole = from <= whole.from && to >= whole.to;
-    if (from < to) store.during.value = isWhole ? null : { from, to };
+  const now = during ?? whole;
+  /** Takes both ends in either order, or says why there is no such range. */
+  const set = (change: Partial<Span>): void => {
+    const { from, to } = { ...now, ...change };
+    const range = rangeBetween(from, to, whole);
+    if (!range) {
+      store.tell(`From and To must differ, and lie between 0 and ${seconds(whole.to)} s.`);
+      return;
+    }
+    const isWhole = range.from <= whole.from && range.to >= whole.to;
+    store.during.value = isWhole ? null : range;
   };
-  const field = (label: string, value: number, to: (ns: number) => Partial<Span>) => (
+  const field = (label: string, end: keyof Span) => (
     <input
       type="number"
       aria-label={label}
       min={0}
       max={seconds(whole.to)}
       step="any"
-      value={seconds(value)}
-      style={{ width: `calc(${Math.max(3, String(seconds(value)).length)}ch + ${ARROWS})` }}
+      value={seconds(now[end])}
+      style={{ width: `calc(${Math.max(3, String(seconds(now[end])).length)}ch + ${ARROWS})` }}
       onChange={(event) => {
         const ns = Number(event.currentTarget.value) * 1e9;
-        if (Number.isFinite(ns) && ns >= 0) set(to(ns));
+        if (event.currentTarget.value !== '' && ns >= 0) set({ [end]: ns });
+        // A refused number does not stay in the field, nor one beyond the recording's end.
+        event.currentTarget.value = String(seconds((store.during.peek() ?? whole)[end]));
       }}
     />
   );
   return (
     <span class="during">
-      {field('From, in seconds', during?.from ?? whole.from, (from) => ({ from }))}–
-      {field('To, in seconds', during?.to ?? whole.to, (to) => ({ to }))} s
+      {field('From, in seconds', 'from')}–{field('To, in seconds', 'to')} s
       {during && (
         <button
           type="button"
@@ -178,6 +189,41 @@ function During({ store }: { store: Store }) {
         </button>
       )}
     </span>
+  );
+}
+
+/**
+ * The time range in a line of its own: in a narrow window, where its fields are behind "More", and
+ * where two ranges are compared but the view has no bar of the comparison.
+ */
+export function RangeLine({ store, view, hasBar }: { store: Store; view: View; hasBar: boolean }) {
+  const { profile, ranges } = store;
+  const during = store.during.value;
+  if (profile.header.compare) return null;
+  if (ranges.value) {
+    if (hasBar) return null;
+    return (
+      <p class="range-line" role="group" aria-label="Compared time ranges">
+        <span>
+          {rangeWords(ranges.value)}
+          {view === 'timeline' ? '' : '; this view shows B'}
+        </span>
+        <button type="button" onClick={() => store.stopComparing()}>
+          Stop comparing
+        </button>
+      </p>
+    );
+  }
+  if (!during) return null;
+  return (
+    <p class="range-line narrow" role="group" aria-label="Time range">
+      <span>
+        Only {seconds(during.from)}–{seconds(during.to)} s
+      </span>
+      <button type="button" onClick={() => (store.during.value = null)}>
+        Full recording
+      </button>
+    </p>
   );
 }
 

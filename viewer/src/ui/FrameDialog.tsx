@@ -13,23 +13,14 @@ const NAME_MAX = 80;
 
 export function FrameDialog({ store }: { store: Store }) {
   return (
-    <Dialog name="frame" title="Callers and callees of a frame">
+    <Dialog name="frame" title="Frame: its callers, its callees and transforms">
       <Frame store={store} />
     </Dialog>
   );
 }
 
-/** The key of the frame that has the focus; -1 if it is no code. */
-function focusedKey(store: Store): number {
-  if (frameKey.value >= 0) return frameKey.value;
-  const [tree, node] = [store.tree.value, store.focused.value];
-  if (!tree || node === 0 || node >= tree.size) return -1;
-  const key = tree.key(node);
-  return store.keys.value.isGroup(key) ? -1 : key;
-}
-
 function Frame({ store }: { store: Store }) {
-  const chosen = useSignal(focusedKey(store));
+  const chosen = useSignal(frameKey.value >= 0 ? frameKey.value : store.focusedKey());
   const around = useComputed(() =>
     sandwich(store.shown.value, store.keys.value, store.threads.value, chosen.value),
   );

@@ -6,8 +6,9 @@ import { SEARCH_ID } from './commands';
 export function SearchBox({ store }: { store: Store }) {
   const { error } = store.parsed.value;
   const weight = store.matchedWeight.value;
+  const hasMatch = weight !== null && error === '' && weight.matched > 0;
   return (
-    <div class="search" role="search">
+    <div class={hasMatch ? 'search matching' : 'search'} role="search">
       <input
         id={SEARCH_ID}
         type="search"
@@ -54,11 +55,15 @@ export function SearchBox({ store }: { store: Store }) {
               </>
             )}
       </output>
-      {weight && !error && weight.matched > 0 && (
+      {hasMatch && (
         <button
           type="button"
           title="Only stacks that match"
-          onClick={() => store.transform({ kind: 'only', name: store.query.value })}
+          onClick={() => {
+            store.transform({ kind: 'only', name: store.query.value });
+            // Each stack left matches: a search would only pale its other frames.
+            store.query.value = '';
+          }}
         >
           Only these
         </button>

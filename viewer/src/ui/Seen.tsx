@@ -7,15 +7,16 @@ import { shownOf, totalOf, warningsOf } from '../data/selfCheck';
 const TEXT_MAX = 600;
 const WARNINGS_MAX = 5;
 
-export function SeenHead({ header }: { header: Header }) {
+/** The self-check does not follow a time range: the head says so. */
+export function SeenHead({ header, hasRange }: { header: Header; hasRange: boolean }) {
   if (!header.selfCheck) return null;
   return (
     <th
       scope="col"
       class="seen"
-      title="Sampled wall time as a part of the latencies of the same requests"
+      title="Sampled wall time as a part of the latencies of the same requests, full recording"
     >
-      Seen
+      {hasRange ? 'Seen, full recording' : 'Seen'}
     </th>
   );
 }
@@ -38,9 +39,9 @@ export function SeenCell({ header, endpoint }: { header: Header; endpoint: strin
   );
 }
 
-export function SelfCheckNote({ header }: { header: Header }) {
+export function SelfCheckNote({ header, hasRange }: { header: Header; hasRange: boolean }) {
   if (header.endpointsNote) return <p class="weak">{header.endpointsNote}</p>;
-  const total = totalOf(header);
+  const total = totalOf(header, hasRange);
   if (total === '') return null;
   const warnings = warningsOf(header);
   const more = warnings.length - WARNINGS_MAX;

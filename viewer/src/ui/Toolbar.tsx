@@ -1,12 +1,18 @@
 // Tools of the flame graph, the table and the tree: what is measured, switches, search.
 import type { ComponentChildren } from 'preact';
-import { CPU_TIME, percent } from '../data/format';
+import { CPU_TIME, duration, percent, plural, weight } from '../data/format';
 import { IDLE, idleNumber, textOf, type Time } from '../data/measure';
 import { plain, shortened } from '../data/plain';
 import type { Colouring } from '../state/fragment';
+import { rangeWords } from '../diff/DiffBar';
+import { coloursOf } from '../flame/colours';
+import { controllers } from '../flame/controller';
+import { paintPicture } from '../flame/picture';
 import type { Store } from '../state/store';
+import { theme } from '../state/theme';
 import { hasMine } from '../tree/frames';
 import type { SplitBy } from '../tree/keys';
+import { words } from '../tree/transform';
 import { TIME_ID, toggleDialog } from './commands';
 import { copy, save, stacksText } from './copy';
 import { More } from './Filters';
@@ -180,10 +186,57 @@ function copyStacks(store: Store): void {
   else void copy(store, 'the stacks', text);
 }
 
-/** The graph as it is drawn. */
-function savePicture(): void {
-  const canvas = document.querySelector<HTMLCanvasElement>('.flame-canvas');
-  canvas?.toBlob((blob) => blob && save('flame.png', blob));
+/** The whole graph with its title, its measure and the legend. */
+function savePicture(store: Store): void {
+  const made = [...controllers].map((controller) => controller.picture());
+  const graphs = made.filter((graph) => graph !== null);
+  if (graphs.length === 0) return;
+  const left = graphs.reduce((sum, graph) => sum + graph.left, 0);
+  const { background } = coloursOf(theme.peek());
+  const lines = [pictureWords(store)];
+  if (left > 0) lines.push(`${plural(left, 'level')} had no room in this picture`);
+  const canvas = paintPicture({
+    title: document.querySelector('h1')?.textContent ?? 'dwell',
+    lines,
+    graphs: graphs.map(({ canvas }) => canvas),
+    legend: [...document.querySelectorAll('footer li')].map((entry) => {
+      const swatch = entry.querySelector('.swatch');
+      const colour = swatch ? getComputedStyle(swatch).backgroundColor : '';
+      return { colour, text: (entry.textContent ?? '').trim() };
+    }),
+    text: getComputedStyle(document.body).color,
+    background,
+    ratio: window.devicePixelRatio || 1,
+  });
+  canvas.toBlob((blob) => {
+    if (blob) save('flame.png', blob);
+    else store.tell('The picture is too large for this browser.');
+  });
+}
+
+/** Words for the graph: the measure, and all filters that are set. */
+function pictureWords(store: Store): string {
+  const time = document.getElementById(TIME_ID);
+  const chosen = time instanceof HTMLSelectElement ? time.selectedOptions[0]?.text : undefined;
+  const { measured, unit } = store.shown.value.header;
+  const parts = [(chosen ?? plain(measured ?? CPU_TIME)).trim()];
+  const tree = store.tree.value;
+  if (tree) parts.push(weight(tree.total, unit));
+  const { endpoint } = store.measure.value;
+  if (endpoint !== null) parts.push(plain(endpoint));
+  const threads = document.querySelector<HTMLSelectElement>('select[aria-label="Threads"]');
+  if (store.choice.value.kind !== 'all' && threads) {
+    parts.push(threads.selectedOptions[0]?.text ?? '');
+  }
+  const [during, ranges] = [store.during.value, store.ranges.value];
+  if (ranges) parts.push(rangeWords(ranges));
+  else if (during) parts.push(`${duration(during.from)} to ${duration(during.to)}`);
+  if (store.onlyRequest.value) parts.push('one request');
+  if (store.frames.value === 'mine') parts.push('my code');
+  if (store.reversed.value) parts.push('callers');
+  if (store.around.value !== '') parts.push(`callers and callees of ${store.around.value}`);
+  parts.push(...store.transforms.value.map((transform) => plain(words(transform))));
+  return parts.join(' · ');
 }
 
 function flip(of: { value: boolean }): void {
@@ -198,8 +251,10 @@ function Folding({ store }: { store: Store }) {
     [`${store.icicle.value ? '✓ ' : ''}Root on top (i)`, () => flip(store.icicle)],
     [`${store.byLine.value ? '✓ ' : ''}Split by line (l)`, () => flip(store.byLine)],
     ['Copy stacks as text', () => copyStacks(store)],
-    ...(store.view.value === 'flame' ? [['Save as PNG', savePicture] as [string, () => void]] : []),
-    ['Callers and callees… (f)', () => toggleDialog('frame')],
+    ...(store.view.value === 'flame'
+      ? [['Save as PNG', () => savePicture(store)] as [string, () => void]]
+      : []),
+    ['Frame: lists and transforms… (f)', () => toggleDialog('frame')],
     ['Merge the frame into its callers (M)', () => store.transformFocused('merge')],
     ['Drop stacks with the frame (D)', () => store.transformFocused('drop')],
     [

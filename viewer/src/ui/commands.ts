@@ -71,13 +71,13 @@ export const COMMANDS: readonly Command[] = [
   {
     key: 'f',
     ofStacks: true,
-    label: 'Callers and callees of the frame; transform stacks by it',
+    label: 'Lists of the frame’s callers and callees; transform stacks by it',
     run: () => toggleDialog('frame'),
   },
   {
     key: 'g',
     ofStacks: true,
-    label: 'Callers of the frame above it, callees below, in one graph; and back',
+    label: 'Graph of callers above the frame and callees below; and back',
     run: (store) => store.flipAround(),
   },
   {

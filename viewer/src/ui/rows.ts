@@ -1,6 +1,7 @@
 // Rows of one height in a scrolled box: which of them are in sight.
 import { useEffect, useState } from 'preact/hooks';
 import type { RefObject } from 'preact';
+import type { Store } from '../state/store';
 
 export const ROW_HEIGHT = 26;
 /** Rows made beyond the edges, so that scrolling does not show gaps. */
@@ -63,4 +64,12 @@ export function scrollToRow(element: HTMLElement, row: number, head = 0): void {
   if (bottom > element.scrollTop + element.clientHeight) {
     element.scrollTop = bottom - element.clientHeight;
   }
+}
+
+/** Makes a row the one that keys for frames mean, until the view is left. */
+export function selectRow(store: Store, key: number): () => void {
+  store.row.value = key;
+  return () => {
+    store.row.value = -1;
+  };
 }

@@ -14,16 +14,17 @@ export function EventTables({ store }: { store: Store }) {
   return (
     <>
       {tables.map((table, at) => (
-        <One key={at} table={table} id={`events-${at}`} />
+        <One key={at} table={table} id={`events-${at}`} hasRange={store.during.value !== null} />
       ))}
     </>
   );
 }
 
-function One({ table, id }: { table: EventTable; id: string }) {
+function One({ table, id, hasRange }: { table: EventTable; id: string; hasRange: boolean }) {
   const { title, note, head, rows, more } = table;
   return (
     <Section id={id} title={title}>
+      {hasRange && <p class="of-all">Of the full recording, not of the time range.</p>}
       {note !== '' && <p class="weak">{plain(note)}</p>}
       <RowTable
         label={title}

@@ -82,7 +82,7 @@ function Sides({ store, row }: { store: Store; row: HeldRow }) {
         </div>
         <div>
           <h3>
-            Waiters: {first(row.waiters, row.ns)}; here {percent(ns / (row.ns || 1))}
+            Waiters: {first(row.waiters, row.ns)}; {percent(ns / (row.ns || 1))} with this stack
           </h3>
           <StackLines profile={profile} node={node} label="Waiters" />
         </div>

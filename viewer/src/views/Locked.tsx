@@ -56,7 +56,7 @@ function chosen({ intervalNs, askedNs, waits, blockedNs }: Facts): string {
     : '';
   return (
     `For monitors, all waits of ${duration(intervalNs)} or longer are recorded, shorter ones at ` +
-    `random${grown}. The full recording had ${plural(waits, 'wait')} of ${duration(blockedNs)}.`
+    `random${grown}. In the full recording: ${plural(waits, 'wait')}, ${duration(blockedNs)} in all.`
   );
 }
 

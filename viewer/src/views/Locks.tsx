@@ -2,7 +2,7 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { type Chain, chainsOf } from '../data/chains';
 import { count, duration, percent, plural } from '../data/format';
-import { greatest, type Locks as Found, locksOf, type Waiting } from '../data/locks';
+import { greatest, holdersWords, type Locks as Found, locksOf, type Waiting } from '../data/locks';
 import { plain, shortened } from '../data/plain';
 import { commonOf, placeOf, shortName } from '../data/stacks';
 import { causeColour, causeWords } from '../flame/causes';
@@ -64,6 +64,7 @@ export function Locks({ store }: { store: Store }) {
           </label>
           <Graph store={store} label="Flame graph of waiters" time="monitor" />
           <Graph store={store} label="Flame graph of holders" time="owners" />
+          <span class="weak">{holdersWords(store.holders.value)}</span>
         </p>
         <div class="wide" tabIndex={0} role="group" aria-label="Locks">
           <table class="rows locks">

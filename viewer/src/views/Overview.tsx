@@ -77,6 +77,9 @@ function Findings({ store }: { store: Store }) {
   return (
     <section aria-labelledby="findings">
       <h2 id="findings">Findings, most costly first</h2>
+      {findings.length > 0 && store.during.value && (
+        <p class="of-all">Of the full recording: findings do not follow the time range.</p>
+      )}
       {findings.length === 0 && <p class="weak">No rule detects a problem in this recording.</p>}
       <ol class="findings">
         {findings.slice(0, all.value ? findings.length : FINDINGS_FIRST).map((finding, i) => (
@@ -146,7 +149,7 @@ function Endpoints({ store }: { store: Store }) {
                     {head}
                   </th>
                 ))}
-              <SeenHead header={profile.header} />
+              <SeenHead header={profile.header} hasRange={store.during.value !== null} />
               <th scope="col" class="bar-head">
                 Where the time goes
               </th>
@@ -164,7 +167,7 @@ function Endpoints({ store }: { store: Store }) {
           All {count(rows.value.length)} endpoints
         </button>
       )}
-      <SelfCheckNote header={profile.header} />
+      <SelfCheckNote header={profile.header} hasRange={store.during.value !== null} />
     </section>
   );
 }
@@ -230,7 +233,8 @@ function OverTime({ store }: { store: Store }) {
     <section aria-labelledby="overtime">
       <h2 id="overtime">Over time</h2>
       <p class="weak">
-        Drag across a chart to select a time range. It applies to all views. Ctrl and drag selects a
+        Drag across a chart to select a time range. It applies to all views, but not to findings,
+        the self-check and what the page marks as of the full recording. Ctrl and drag selects a
         second range, A, to compare it with.
       </p>
       {store.ranges.value && (
@@ -448,13 +452,20 @@ function IdleLine({ store, idle }: { store: Store; idle: Idle }) {
   const shown = store.idle.value;
   return (
     <p class="idle">
-      Idle: {duration(idle.weight)}, {percent(idle.weight / (idle.all || 1))} of all wall time, of{' '}
-      {count(idle.threads)} of {plural(idle.allThreads, 'thread')}{' '}
+      Idle: {duration(idle.weight)}, {percent(idle.weight / (idle.all || 1))} of all wall time, in{' '}
+      {idleThreads(idle)}{' '}
       <button type="button" class="quiet link" onClick={() => (store.idle.value = !shown)}>
         {shown ? 'exclude' : 'include'}
       </button>
     </p>
   );
+}
+
+/** `31 threads`, or `7 of 31 threads`. */
+function idleThreads({ threads, allThreads }: Idle): string {
+  return threads === allThreads
+    ? plural(threads, 'thread')
+    : `${count(threads)} of ${plural(allThreads, 'thread')}`;
 }
 
 /** The same by thread group. */

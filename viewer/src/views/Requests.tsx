@@ -55,7 +55,7 @@ export function Requests({ store }: { store: Store }) {
         </h2>
         <div class="wide" tabIndex={0} role="group" aria-label="Requests by endpoint">
           <table class={isTimed(profile.header) ? 'rows requests' : 'rows requests untimed'}>
-            <Heads sort={sort} header={profile.header} />
+            <Heads sort={sort} header={profile.header} hasRange={store.during.value !== null} />
             <tbody>
               {sorted.value.slice(0, ROWS_MAX).map((row) => (
                 <EndpointLine
@@ -73,7 +73,7 @@ export function Requests({ store }: { store: Store }) {
           <p class="weak">and {count(rows.value.length - ROWS_MAX)} more endpoints</p>
         )}
         {profile.header.wall && <CauseLegend causes={seen(rows.value, causes)} />}
-        <SelfCheckNote header={profile.header} />
+        <SelfCheckNote header={profile.header} hasRange={store.during.value !== null} />
       </section>
       {endpoint !== null && <Why store={store} endpoint={endpoint} causes={causes} />}
       <Slowest store={store} causes={causes} />
@@ -114,7 +114,8 @@ function sortedRows(rows: readonly EndpointRow[], by: SortBy): EndpointRow[] {
   return list.sort((a, b) => b[by] - a[by]);
 }
 
-function Heads({ sort, header }: { sort: Signal<SortBy>; header: Header }) {
+function Heads(props: { sort: Signal<SortBy>; header: Header; hasRange: boolean }) {
+  const { sort, header, hasRange } = props;
   return (
     <thead>
       <tr>
@@ -130,7 +131,7 @@ function Heads({ sort, header }: { sort: Signal<SortBy>; header: Header }) {
             </button>
           </th>
         ))}
-        <SeenHead header={header} />
+        <SeenHead header={header} hasRange={hasRange} />
         <th scope="col" class="bar-head">
           Where the time goes
         </th>

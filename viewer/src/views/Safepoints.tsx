@@ -6,9 +6,9 @@ import { plain, shortened } from '../data/plain';
 import type { LateReason } from '../data/profile';
 import { endpointName } from '../data/requests';
 import { shortName } from '../data/stacks';
-import { culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
-import { inAll, longest, standing } from '../data/stretches';
-import { sum, wholeSpan } from '../data/wall';
+import { countsOf, culpritsOf, lastFor, longestStops, operationsOf } from '../data/stops';
+import { standing, summaryOf } from '../data/stretches';
+import { wholeSpan } from '../data/wall';
 import type { Store } from '../state/store';
 import { around } from '../timeline/time';
 import { threadName } from '../tree/keys';
@@ -22,19 +22,17 @@ const NAME_MAX = 100;
 export function Safepoints({ store }: { store: Store }) {
   const { stops } = store.profile;
   const told = standing(store.profile);
-  const counted = sum(stops.count.filter((_, i) => stops.known[i] !== 1));
+  const during = store.during.value;
+  const [known, counted] = countsOf(store.profile, during);
   return (
     <div class="page stops-view" tabIndex={0}>
       {told.map((stretches) => (
-        <p key={stretches.kind.one}>
-          {inAll(stretches)}, the longest {duration(longest(stretches))}.
-        </p>
+        <p key={stretches.kind.one}>{summaryOf(stretches, during)}</p>
       ))}
       <Operations store={store} />
       {stops.time.length > 0 && (
         <p class="weak">
-          {plural(sum(stops.count) - counted, 'safepoint')} individually recorded, {count(counted)}{' '}
-          only counted.
+          {plural(known, 'safepoint')} individually recorded, {count(counted)} only counted.
         </p>
       )}
       <Culprits store={store} />
@@ -180,13 +178,13 @@ function Payers({ store }: { store: Store }) {
             head: 'Endpoint',
             cell: (row) => shortened(plain(endpointName(profile, row.endpoint)), NAME_MAX),
           },
-          { head: 'Stood still', cell: (row) => duration(row.lost) },
-          { head: 'Of their time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
+          { head: 'Stopped', cell: (row) => duration(row.lost) },
+          { head: 'Share of time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
           {
-            head: 'Of the requests',
+            head: 'Requests stopped',
             cell: (row) => percent(row.stopped / Math.max(1, row.requests)),
           },
-          { head: 'At most', cell: (row) => duration(row.most) },
+          { head: 'Longest', cell: (row) => duration(row.most) },
         ]}
       />
       <p class="weak">
@@ -217,7 +215,7 @@ function PayingThreads({ store }: { store: Store }) {
         columns={[
           { head: 'Threads', cell: (row) => nameOf(row.key) },
           { head: 'At safepoints', cell: (row) => duration(row.lost) },
-          { head: 'Of their time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
+          { head: 'Share of time', cell: (row) => percent(row.lost / Math.max(1, row.total)) },
         ]}
       />
     </Section>

@@ -30,20 +30,20 @@ describe('slow requests against usual ones', () => {
     const [all] = await framesOf(page, 0);
     await page.mouse.move(all!.x, all!.y);
     const tip = await page.innerText('.tooltip');
-    for (const part of ['usual', 'slow', 'Change', '±']) {
+    for (const part of ['typical', 'slow', 'Change', '±']) {
       expect(tip).toContain(part);
     }
     await page.focus('.flame-scroll');
     await page.keyboard.press('ArrowUp');
     expect(await page.innerText('#said')).toMatch(
-      /usual .*slow .*Change .*(significant|sampling noise)/,
+      /typical .*slow .*Change .*(significant|sampling noise)/,
     );
     expect(await violations(page)).toEqual([]);
     await page.keyboard.press('t');
     await page.waitForSelector('.diff-rows tbody tr');
     const heads = await page.locator('.diff-rows th[scope=col]').allInnerTexts();
     expect(heads.map((head) => head.replace(/ .$/, ''))).toEqual([
-      'usual',
+      'typical',
       'slow',
       'Change',
       '±',
@@ -58,7 +58,7 @@ describe('slow requests against usual ones', () => {
     await ready(page);
     const [first] = await framesOf(page, 1);
     await page.mouse.move(first!.x, first!.y);
-    expect(await page.innerText('.tooltip')).toMatch(/usual[\s\S]*slow[\s\S]*Change/);
+    expect(await page.innerText('.tooltip')).toMatch(/typical[\s\S]*slow[\s\S]*Change/);
     await page.keyboard.press('t');
     await page.waitForSelector('.diff-rows tbody tr');
     await page.keyboard.press('x');
@@ -218,6 +218,9 @@ describe('two ranges of one recording', () => {
     await drag(0.6, 0.9);
     await ready(page);
     expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+&against=\d+-\d+$/);
+    await page.keyboard.press('7');
+    expect(await page.innerText('.range-line')).toMatch(/A .* to .*, B .* to .*shows B/);
+    await page.keyboard.press('1');
     await page.click('button:has-text("Flame graph of the differences")');
     await ready(page);
     expect(await page.innerText('.diff-bar')).toMatch(/A .* to .*, B .* to .*per second/);

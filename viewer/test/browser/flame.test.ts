@@ -99,6 +99,10 @@ describe('the flame graph', () => {
       const first = await page.evaluate('dwellFlame.store.focused.value');
       await page.keyboard.press('Escape');
       expect(await page.inputValue('#search')).toBe('');
+      // The second one leaves the field, so that keys are commands again.
+      await page.keyboard.press('Escape');
+      expect(await page.evaluate('document.activeElement.className')).toBe('flame-scroll');
+      await page.keyboard.press('/');
       await page.keyboard.type('getNode');
       await page.keyboard.press('Tab');
       await page.focus('.flame-scroll');
@@ -358,6 +362,15 @@ describe('extreme profiles', () => {
       expect(
         Number(await page.evaluate('document.querySelector(".flame-canvas").height')),
       ).toBeLessThan(900);
+      // A picture has as many levels as browsers take, and says how many it leaves out.
+      const [height, left] = await page.evaluate(() => {
+        const { dwellFlame } = window as never as { dwellFlame: FlameController };
+        const picture = dwellFlame.picture()!;
+        return [picture.canvas.height, picture.left] as const;
+      });
+      expect(height).toBeGreaterThan(15_000);
+      expect(height).toBeLessThan(16_001);
+      expect(left).toBeGreaterThan(7000);
       await page.keyboard.press('/');
       await page.keyboard.type('Deep.leaf');
       await page.keyboard.press('Shift+Enter');

@@ -133,7 +133,7 @@ describe('the timeline', () => {
     await page.waitForSelector('.chosen');
     const chosen = await page.innerText('.chosen');
     expect(chosen).toContain(', exact');
-    expect(chosen).toMatch(/It waited for monitors \d+ times?, .* in all/);
+    expect(chosen).toMatch(/All waits of this thread for monitors: \d+ waits?, .* in all/);
     expect(await page.innerText('.chosen ol.stack')).toContain('Orders.find');
     const pinned = await page.evaluate(
       () => (window as never as Of).dwellTimeline.pinned.value!.from,

@@ -113,7 +113,7 @@ describe('merging and dropping', () => {
     const all = await total(page);
     await page.focus('.flame-scroll');
     await page.keyboard.press('M');
-    expect(await page.innerText('#said')).toBe('Select a frame first.');
+    expect(await page.innerText('#said')).toBe('Select a frame or a method first.');
     for (const key of ['ArrowUp', 'ArrowUp']) await page.keyboard.press(key);
     const name: string = await page.evaluate(() =>
       (window as any).dwellFlame.store.focusedMethod(),

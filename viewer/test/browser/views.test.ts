@@ -47,6 +47,11 @@ describe('the table', () => {
     await page.keyboard.press('Enter');
     await page.waitForSelector('.flame-canvas');
     expect(await page.inputValue('#search')).toBe('java.util.HashMap.getNode');
+    // Keys for frames mean the selected row.
+    await page.keyboard.press('3');
+    await page.waitForSelector('table.top');
+    await page.keyboard.press('g');
+    await expect.poll(() => page.evaluate('location.hash')).toContain('around=java.util.HashMap');
     await close();
   });
 
@@ -176,7 +181,7 @@ describe('the overview', () => {
     };
     const line = await page.innerText('p.idle');
     const [, share, threads] =
-      /([\d.]+)\s% of all wall time, of ([\d,]+) of [\d,]+ threads/.exec(line) ?? [];
+      /([\d.]+)\s% of all wall time, in ([\d,]+)(?: of [\d,]+)? threads?/.exec(line) ?? [];
     expect(Number(threads)).toBeGreaterThan(0);
     const before = await causes();
     expect(before.has('idle-pool')).toBe(false);
@@ -270,6 +275,8 @@ describe('the overview', () => {
     await ready(page);
     expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+$/);
     expect(await cpu()).not.toBe(all);
+    // Findings do not follow the range, and say so.
+    expect(await page.innerText('section:has(#findings) .of-all')).toContain('full recording');
     const total = await page.evaluate(() => document.querySelector('.summary')!.textContent);
     expect(total).toContain('30.0');
     await page.keyboard.press('2');

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { causeColour, roleColour, RUNTIME_COLOURS, STOP_COLOURS } from '../../src/flame/causes';
 import { randomProfile } from './art';
 import { request } from './trees';
+import { wholeOf } from '../../src/data/whole';
+import { describe as tooltip } from '../../src/flame/describe';
 import { buildForward } from '../../src/tree/forward';
 import { ReverseTree } from '../../src/tree/reverse';
 import { type FrameTree, pathTo } from '../../src/tree/tree';
@@ -40,6 +42,9 @@ function check(tree: FrameTree, sums: Map<string, number[]>): void {
       const of = sums.get(name)!;
       // Either of two equal causes may be shown.
       expect(of[tree.cause!(child)], name).toBeCloseTo(Math.max(...of), 3);
+      const shares = Array.from(tree.causes!(child));
+      expect(shares.length).toBe(CAUSES);
+      shares.forEach((weight, cause) => expect(weight, name).toBeCloseTo(of[cause]!, 3));
       seen++;
       visit(child);
     }
@@ -70,5 +75,27 @@ describe('frames that know their causes', () => {
       check(step.value, expected(made, false));
       check(new ReverseTree(made), expected(made, true));
     }
+  });
+});
+
+describe('the tooltip of a frame', () => {
+  it('names at most five causes, the largest first', () => {
+    const all = randomProfile(1, 60, 6, 8);
+    const waits = ['park', 'socket', 'file', 'sleep', 'lock', 'monitor'];
+    const profile = { ...all, header: { ...all.header, waits } };
+    const made = { ...request(profile), causes: 1 + waits.length };
+    profile.samples.wait.forEach((_, i, wait) => (wait[i] = i % made.causes));
+    profile.samples.weight.forEach((_, i, weight) => (weight[i] = 1 + (i % made.causes)));
+    const tree = new ReverseTree(made);
+    const whole = wholeOf(profile, made.threads);
+    const causesOf = (of: FrameTree, node: number) =>
+      tooltip(profile, made.keys, of, node, 0, whole).facts.find(([label]) => label === 'Causes');
+    const work = buildForward(made);
+    let step = work.next();
+    while (!step.done) step = work.next();
+    const text = causesOf(step.value, 0)![1].replaceAll('\u00a0', ' ');
+    expect(text).toMatch(/^monitor [\d.]+ %, lock .* %, sleep .* %, file .* %, socket .* %$/);
+    expect(causesOf(tree, Array.from(tree.children(0))[0]!)).toBeDefined();
+    expect(causesOf(new ReverseTree({ ...made, causes: 0 }), 0)).toBeUndefined();
   });
 });

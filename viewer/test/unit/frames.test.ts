@@ -1,6 +1,6 @@
 // The application's frames, and those that are folded.
 import { describe, expect, it } from 'vitest';
-import { type Profile, RUNTIME, withStandIns } from '../../src/data/profile';
+import { OTHERS, type Profile, RUNTIME, withStandIns } from '../../src/data/profile';
 import { firstState, fromFragment, toFragment } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
 import { hasMine, keysWithGaps, withFrames } from '../../src/tree/frames';
@@ -60,6 +60,24 @@ describe('frames of the application', () => {
       `${RUNTIME} libjvm.so.work libjvm.so.mark`,
     ]);
     expect(stacks(withFrames(SERVICE, makeKeys(SERVICE, false), 'all'))).toEqual(stacks(SERVICE));
+  });
+
+  it('have a row of their own for time without own code', () => {
+    const idle = ofApplication(
+      profileOf(`
+        java.lang.Thread.run    java.lang.Thread.run    java.lang.Thread.run    app.Main.main
+        java.util.Pool.take     app.Job.run             -                       java.util.Pool.take
+        java.util.Lock.park     -                       -                       java.util.Lock.park
+      `),
+    );
+    expect(stacks(mine(idle))).toEqual([
+      `java.lang.Thread.run ${OTHERS}`,
+      'java.lang.Thread.run app.Job.run',
+      // Nothing is folded into its self time.
+      'java.lang.Thread.run',
+      // A row that own code calls has the name of its outermost frame.
+      'app.Main.main java.util.Pool.take',
+    ]);
   });
 
   it('show threads of the JVM by role alone', () => {

@@ -27,6 +27,7 @@ describe('the self-check', () => {
     expect(shownOf(all, null)?.text).toBe('1.00');
     expect(shownOf(all, 'GET /b')).toBe(null);
     expect(totalOf(all)).toContain('0.97 ± 0.03 of the latencies of 2 endpoints');
+    expect(totalOf(all, true)).toMatch(/^Self-check of the full recording: /);
     expect(warningsOf(all)).toEqual([]);
   });
 

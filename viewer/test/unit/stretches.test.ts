@@ -1,10 +1,10 @@
 // Stretches of time, whatever they are: how they are read, and what is said of them.
 import { describe, expect, it } from 'vitest';
 import { Column } from '../../src/data/columns';
-import { readStretches, type StretchKind } from '../../src/data/profile';
-import { factsOf, standing } from '../../src/data/stretches';
+import { readStretches, type Span, type StretchKind } from '../../src/data/profile';
+import { factsOf, standing, summaryOf } from '../../src/data/stretches';
 import { stopStrip } from '../../src/data/wall';
-import { runtimeLanes, toldRuntime } from '../../src/timeline/runtime';
+import { runtimeLanes, stepsOf, toldRuntime } from '../../src/timeline/runtime';
 import { recordingOf } from './art';
 
 const NAP: StretchKind = {
@@ -77,6 +77,35 @@ describe('stretches of time', () => {
     expect(known.get('Words')).toBe('30');
     expect(known.has('Hidden')).toBe(false);
     expect(new Map(factsOf(profile, stretches[1]!, 1)).has('By')).toBe(false);
+  });
+
+  it('name the safepoint that they are in, and are steps for the keyboard', () => {
+    const names = ['', 'Nap'].map((name) => profile.names.add(name));
+    const stops = {
+      ...profile.stops,
+      time: Float64Array.of(1e8, 4.9e8),
+      operation: Uint32Array.of(names[0]!, names[1]!),
+      reaching: Float64Array.of(1e6, 1e7),
+      operating: Float64Array.of(1e6, 2e8),
+      count: Uint32Array.of(1, 1),
+      known: Uint8Array.of(1, 1),
+    };
+    const stopped = { ...profile, stops };
+    expect(toldRuntime(stopped, 0, 5e8).facts.at(-1)).toEqual(['Safepoint', 'Nap']);
+    // Only one thread talks: no safepoint is its reason.
+    expect(toldRuntime(stopped, 1, 5e8).facts.map(([label]) => label)).not.toContain('Safepoint');
+    expect([...stepsOf(stopped, 0)!.to]).toEqual([7.5e8]);
+    expect([...stepsOf(stopped, 'safepoints')!.to]).toEqual([1.02e8, 7e8]);
+    expect(stepsOf(stopped, 'jit')).toBe(null);
+  });
+
+  it('are summed up in a range of time', () => {
+    const [naps] = stretches;
+    const text = (during: Span | null) => summaryOf(naps!, during).replaceAll('\u00a0', ' ');
+    expect(text(null)).toBe('1 nap, 250 ms in all, the longest 250 ms.');
+    const part = { from: 6e8, to: 9e8 };
+    expect(text(part)).toContain('150 ms in all, the longest 150 ms.');
+    expect(text({ from: 0, to: 1e8 })).toBe('No nap in the time range.');
   });
 
   it('count as stops where all threads stand still', () => {

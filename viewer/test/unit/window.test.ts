@@ -8,7 +8,7 @@ import { measured, type Time, WHOLE } from '../../src/data/measure';
 import type { Profile, Span } from '../../src/data/profile';
 import { culpritsOf, operationsOf } from '../../src/data/stops';
 import { cpuStrip, idleOf, splitBy, sum, wallStrip } from '../../src/data/wall';
-import { hasInstant, partIn, shareIn } from '../../src/data/window';
+import { hasInstant, partIn, rangeBetween, shareIn } from '../../src/data/window';
 import { entriesOf } from './art';
 import { everything, wallProfile } from './walls';
 
@@ -36,6 +36,15 @@ describe('an event', () => {
     const cuts = [0, 50, 100, 150, 251, 300];
     const parts = cuts.slice(1).map((to, at) => partIn(3, 0, 300, { from: cuts[at]!, to }));
     expect(parts).toEqual([1, 0, 1, 1, 0]);
+  });
+});
+
+describe('a range that is typed', () => {
+  it('has its ends in order and in the recording', () => {
+    const whole = { from: 0, to: 20 };
+    expect(rangeBetween(5, 3, whole)).toEqual({ from: 3, to: 5 });
+    expect(rangeBetween(5, 50, whole)).toEqual({ from: 5, to: 20 });
+    expect([rangeBetween(4, 4, whole), rangeBetween(30, 25, whole)]).toEqual([null, null]);
   });
 });
 

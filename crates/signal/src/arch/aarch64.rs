@@ -1,7 +1,7 @@
 //! aarch64: the loads that may fault, raw system calls, the interrupted registers.
 //!
 //! Must not call anything: everything here runs inside signal handlers. The kernel has its own code
-//! to return from a handler (in its vDSO), so there is none here.
+//! to return from a handler (in its vDSO).
 
 use core::arch::{asm, global_asm};
 

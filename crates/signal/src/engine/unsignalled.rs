@@ -455,7 +455,8 @@ fn kernel_frames(ring: &Ring, slot: &mut OwnedSlot, (start, entries): (u64, u64)
 }
 
 /// Copies the stack into the slot, behind the word below it. The kernel copies nothing there, but
-/// rules for function epilogues look there for the caller's frame pointer, which by then is in the register.
+/// rules for function epilogues look there for the caller's frame pointer, which by then is in the
+/// register.
 fn copy(ring: &Ring, slot: &mut OwnedSlot, below: u64, from: u64, len: usize) {
     let room = slot.capacity().saturating_sub(8);
     let len = len.min(room);
