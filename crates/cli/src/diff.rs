@@ -27,11 +27,7 @@ fn output(args: &Diff) -> PathBuf {
 
 /// Writes the page.
 fn page(args: &Diff, a: &Profile, b: &Profile, per: Per, output: &Path) -> Result<()> {
-    let file_name = |path: &Path| {
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        name.to_string_lossy().into_owned()
-    };
-    let names = [file_name(&args.a), file_name(&args.b)];
+    let names = short_names(&args.a, &args.b);
     let named = match args.output {
         Some(_) => Named::ByUser,
         None => Named::ByDwell,
@@ -41,6 +37,22 @@ fn page(args: &Diff, a: &Profile, b: &Profile, per: Per, output: &Path) -> Resul
             dwell_report::compare_html(a, b, per, [&names[0], &names[1]], out)
         })
     })
+}
+
+/// The names of two files, with as many folders as are needed to distinguish them.
+fn short_names(a: &Path, b: &Path) -> [String; 2] {
+    let last = |path: &Path, count: usize| {
+        let parts: Vec<_> = path.iter().rev().take(count).collect();
+        let short: PathBuf = parts.into_iter().rev().collect();
+        short.to_string_lossy().into_owned()
+    };
+    let depth = a.iter().count().max(b.iter().count());
+    let names = (1..=depth).map(|count| [last(a, count), last(b, count)]);
+    let whole = || [a, b].map(|path| path.to_string_lossy().into_owned());
+    names
+        .into_iter()
+        .find(|[a, b]| a != b)
+        .unwrap_or_else(whole)
 }
 
 /// Prints the differences, and writes the page unless it is not requested.
@@ -191,4 +203,18 @@ pub fn run(args: &Diff) -> Result<ExitCode> {
     let mut out = Vec::new();
     compared.collapsed(wall.as_ref(), &mut out)?;
     crate::print(&String::from_utf8_lossy(&out)).map(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_file_names_get_the_folders_that_differ() {
+        let names = |a: &str, b: &str| short_names(Path::new(a), Path::new(b));
+        assert_eq!(names("x/a.jfr", "y/b.jfr"), ["a.jfr", "b.jfr"]);
+        assert_eq!(names("x/z/a.jfr", "y/z/a.jfr"), ["x/z/a.jfr", "y/z/a.jfr"]);
+        assert_eq!(names("a.jfr", "/y/a.jfr"), ["a.jfr", "y/a.jfr"]);
+        assert_eq!(names("/y/a.jfr", "/y/a.jfr"), ["/y/a.jfr", "/y/a.jfr"]);
+    }
 }
