@@ -29,7 +29,7 @@ pub const ASKED_MAX: usize = 1024;
 
 /// Attempts to read an owner that runs again during the reading, ...
 const TRIES: usize = 6;
-/// ... but at most two after this time.
+/// ... with a limit of two after this time.
 const TRIED_NS: u64 = 200_000;
 
 /// One in so many waits asks for its owner's stack.

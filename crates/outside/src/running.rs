@@ -62,7 +62,7 @@ pub struct Sampling {
 pub type Sampled = (HashMap<i32, Copied>, Option<std::io::Error>);
 
 impl Sampling {
-    /// Begins with at most [`AT_ONCE`] of these threads.
+    /// Begins with the first [`AT_ONCE`] of these threads.
     #[must_use]
     pub fn begin(tids: &[i32]) -> Sampling {
         let wish = Wish {

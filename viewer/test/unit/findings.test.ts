@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { findingsOf, type RawFinding } from '../../src/data/findings';
 import { DEFAULTS } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
-import { withStandIns } from '../../src/data/profile';
+import { withStandIns } from '../../src/data/standIns';
 import { profileOf } from './art';
 
 const RAW: RawFinding = {

@@ -1,6 +1,7 @@
 // The application's frames, and those that are folded.
 import { describe, expect, it } from 'vitest';
-import { OTHERS, type Profile, RUNTIME, withStandIns } from '../../src/data/profile';
+import type { Profile } from '../../src/data/profile';
+import { OTHERS, RUNTIME, withStandIns } from '../../src/data/standIns';
 import { firstState, fromFragment, toFragment } from '../../src/state/fragment';
 import { Store } from '../../src/state/store';
 import { hasMine, keysWithGaps, withFrames } from '../../src/tree/frames';

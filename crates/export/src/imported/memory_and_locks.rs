@@ -146,7 +146,7 @@ fn bytes(unit: &str) -> Option<u64> {
 }
 
 /// Parts of a sum that belongs to `number` things: pairs of a part of the sum and the size of one
-/// thing. About `parts`, of whole numbers of things, whose sizes differ by at most 1.
+/// thing. About `parts`, of whole numbers of things. Their sizes are equal or differ by 1.
 fn parts(sum: u64, number: u64, parts: u64) -> Vec<(u64, u64)> {
     let number = number.min(sum);
     if number == 0 {

@@ -156,7 +156,7 @@ impl Function<'_> {
     }
 }
 
-/// The node of a stack, innermost frame first, of which at most [`DEPTH_MAX`] are kept.
+/// The node of a stack, innermost frame first, cut to [`DEPTH_MAX`] frames.
 fn add_stack(builder: &mut Builder, mut frames: Vec<FrameId>) -> NodeId {
     if frames.len() > DEPTH_MAX {
         frames.truncate(DEPTH_MAX);
