@@ -146,15 +146,19 @@ impl Schedule {
         self.waited_ns.saturating_sub(before.waited_ns)
     }
 
+    /// How long the thread was on a processor since `before`.
+    #[must_use]
+    pub fn ran_since(&self, before: &Schedule) -> u64 {
+        self.on_cpu_ns.saturating_sub(before.on_cpu_ns)
+    }
+
     /// How long the thread was neither on a processor nor ready for one since `before`, `passed_ns`
     /// ago.
     #[must_use]
     pub fn off_since(&self, before: &Schedule, passed_ns: u64) -> u64 {
-        let on_cpu_ns = self.on_cpu_ns.saturating_sub(before.on_cpu_ns);
-        let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
         passed_ns
-            .saturating_sub(on_cpu_ns)
-            .saturating_sub(waited_ns)
+            .saturating_sub(self.ran_since(before))
+            .saturating_sub(self.waited_since(before))
     }
 }
 
@@ -167,29 +171,6 @@ pub fn schedule(text: &[u8]) -> Option<Schedule> {
         on_cpu_ns: words.next()??,
         waited_ns: words.next()??,
         turns: words.next()??,
-    })
-}
-
-/// How often a thread has left its processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches {
-    /// To wait. A wake-up follows.
-    pub own: u64,
-    /// Because another thread got it, or to let others run.
-    pub forced: u64,
-}
-
-/// Finds the switches in `status`; `None` if it does not have them.
-#[must_use]
-pub fn switches(text: &[u8]) -> Option<Switches> {
-    let number = |name: &[u8]| {
-        let mut lines = text.split(|byte| *byte == b'\n');
-        let value = lines.find_map(|line| line.strip_prefix(name))?;
-        std::str::from_utf8(value).ok()?.trim().parse().ok()
-    };
-    Some(Switches {
-        own: number(b"voluntary_ctxt_switches:")?,
-        forced: number(b"nonvoluntary_ctxt_switches:")?,
     })
 }
 
@@ -295,24 +276,10 @@ mod tests {
         assert_eq!(schedule(b"12 -3 5\n"), None);
     }
 
-    #[test]
-    fn switches_are_found_in_a_status() {
-        let text = |own: &str, forced: &str| {
-            format!(
-                "Name:\ta\\nvoluntary_ctxt_switches: 1\nThreads:\t3\n\
-                 voluntary_ctxt_switches:\t{own}\nnonvoluntary_ctxt_switches:\t{forced}\n"
-            )
-        };
-        let expected = Switches { own: 12, forced: 5 };
-        assert_eq!(switches(text("12", "5").as_bytes()), Some(expected));
-        assert_eq!(switches(text("12", "").as_bytes()), None);
-        assert_eq!(switches(b"Name:\ta\n"), None);
-    }
-
     proptest! {
         #[test]
         fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = (whereabouts(&bytes), schedule(&bytes), switches(&bytes));
+            let _ = (whereabouts(&bytes), schedule(&bytes));
         }
     }
 }

@@ -1,52 +1,30 @@
 //! The part of a thread's waits for a processor that follow a wake-up: they belong to the place
 //! where it waited before. The others follow a preemption and belong to the code that it ran.
+//!
+//! The kernel measures the sum only. But reads find a preempted thread running, as they cannot tell
+//! it from one on a processor. So the time that they found it running, minus its CPU time, is the
+//! time of its preemptions. Reads are at random moments, so both are only equal in the mean: a
+//! difference is kept for the next accounts.
 
-use crate::proc::Switches;
+/// Differences above this are given up: reads also find a thread running that waits for a page.
+const KEPT_NS: i64 = 1_000_000_000;
 
-/// Accounts between two readings of the switches, which take ten times as long as an account.
-const ACCOUNTS: u32 = 8;
-/// Waits of an account for which the switches are read.
-const WORTH_NS: u64 = 1_000_000;
-
-/// The part of one thread. The kernel counts both kinds of waits, and measures their sum only. So
-/// they are assumed to be equally long.
-#[derive(Clone, Debug)]
+/// The balance of one thread.
+#[derive(Clone, Debug, Default)]
 pub struct Woken {
-    last: Option<Switches>,
-    part: f64,
-    accounts: u32,
-}
-
-impl Default for Woken {
-    fn default() -> Woken {
-        Woken {
-            last: None,
-            // A thread with hardly any waits mostly has those after a wake-up.
-            part: 1.0,
-            accounts: 0,
-        }
-    }
+    /// Time of preemptions by reads that is not attributed yet, in ns.
+    preempted_ns: i64,
 }
 
 impl Woken {
-    /// The part after wake-ups of an account with waits of `waited_ns`, in ns. `read` reads the
-    /// thread's switches.
-    pub fn of(&mut self, waited_ns: u64, read: impl FnOnce() -> Option<Switches>) -> u64 {
-        self.accounts = self.accounts.saturating_add(1);
-        let is_due = self.last.is_none() || self.accounts >= ACCOUNTS;
-        if is_due
-            && waited_ns >= WORTH_NS
-            && let Some(now) = read()
-        {
-            self.accounts = 0;
-            let last = self.last.replace(now).unwrap_or_default();
-            let own = now.own.saturating_sub(last.own);
-            let all = own.saturating_add(now.forced.saturating_sub(last.forced));
-            if all > 0 {
-                self.part = own as f64 / all as f64;
-            }
-        }
-        (waited_ns as f64 * self.part) as u64
+    /// The part after wake-ups of an account with `waited_ns` of waits and `ran_ns` of CPU time, in
+    /// ns. Reads have found the thread running for `found_ns`.
+    pub fn of(&mut self, waited_ns: u64, ran_ns: u64, found_ns: u64) -> u64 {
+        let more_ns = found_ns.cast_signed() - ran_ns.cast_signed();
+        let preempted_ns = (self.preempted_ns + more_ns).clamp(-KEPT_NS, KEPT_NS);
+        let now_ns = preempted_ns.clamp(0, waited_ns.cast_signed());
+        self.preempted_ns = preempted_ns - now_ns;
+        waited_ns - now_ns.cast_unsigned()
     }
 }
 
@@ -56,34 +34,33 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn at(own: u64, forced: u64) -> Option<Switches> {
-        Some(Switches { own, forced })
+    /// The parts after wake-ups of accounts with the same waits and CPU time, by what reads found.
+    fn parts<const N: usize>(waited_ms: u64, ran_ms: u64, found_ms: [u64; N]) -> [u64; N] {
+        let mut woken = Woken::default();
+        found_ms.map(|found_ms| woken.of(waited_ms * MS, ran_ms * MS, found_ms * MS) / MS)
     }
 
     #[test]
-    fn waits_are_split_by_switches_since_the_last_reading() {
-        let mut woken = Woken::default();
-        assert_eq!(woken.of(10 * MS, || at(30, 10)), 15 * MS / 2);
-        for _ in 1..ACCOUNTS {
-            assert_eq!(woken.of(4 * MS, || panic!("read too often")), 3 * MS);
-        }
-        assert_eq!(woken.of(10 * MS, || at(30, 20)), 0, "only preempted since");
-        for _ in 1..ACCOUNTS {
-            let _ = woken.of(MS, || None);
-        }
-        assert_eq!(woken.of(10 * MS, || at(31, 20)), 10 * MS);
+    fn time_found_running_beyond_cpu_time_is_preempted() {
+        assert_eq!(parts(10, 30, [30, 34, 40]), [10, 6, 0]);
+        // A thread that does not run when it is read only waits after wake-ups.
+        assert_eq!(parts(10, 3, [0, 0, 0]), [10, 10, 10]);
     }
 
     #[test]
-    fn short_waits_are_after_wake_ups_and_need_no_reading() {
+    fn differences_by_chance_are_made_up_for() {
+        // 200 ms of preemptions in five accounts, of which reads found some too early or too late.
+        let sum: u64 = parts(100, 100, [200, 100, 260, 0, 140]).iter().sum();
+        assert_eq!(sum, 5 * 100 - 200);
+        assert_eq!(parts(10, 10, [40, 10, 10, 10]), [0, 0, 0, 10]);
+    }
+
+    #[test]
+    fn large_difference_is_given_up() {
         let mut woken = Woken::default();
-        assert_eq!(woken.of(MS - 1, || panic!("not worth it")), MS - 1);
-        assert_eq!(woken.of(MS, || None), MS);
-        // Without a switch between two readings, the part stays.
-        assert_eq!(woken.of(8 * MS, || at(1, 3)), 2 * MS);
-        for _ in 1..ACCOUNTS {
-            let _ = woken.of(MS, || None);
-        }
-        assert_eq!(woken.of(8 * MS, || at(1, 3)), 2 * MS);
+        assert_eq!(woken.of(0, 0, 5000 * MS), 0);
+        assert_eq!(woken.of(3000 * MS, 0, 0), 2000 * MS);
+        assert_eq!(woken.of(0, 5000 * MS, 0), 0);
+        assert_eq!(woken.of(10 * MS, 0, 1005 * MS), 5 * MS);
     }
 }

@@ -28,6 +28,12 @@ impl Fingerprint {
         Fingerprint::of([u64::MAX], true)
     }
 
+    /// The fingerprint of a thread that is ready to run after a wait.
+    #[must_use]
+    pub fn woken() -> Fingerprint {
+        Fingerprint::of([u64::MAX - 1], true)
+    }
+
     /// The same for a thread of which only the kernel knows whether it waits. The caller adds the
     /// words of its system call.
     #[must_use]

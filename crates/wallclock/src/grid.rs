@@ -14,6 +14,19 @@ pub struct Grid {
     random: Random,
 }
 
+/// A tick: a random moment in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    /// The number of its interval. A late tick has the number of its last interval.
+    pub number: u32,
+    /// The moment, in ns.
+    pub at_ns: u64,
+    /// Length of one interval, in ns.
+    pub interval_ns: u64,
+    /// End of the interval, in ns.
+    pub until_ns: u64,
+}
+
 /// One tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {

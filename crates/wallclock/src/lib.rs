@@ -32,5 +32,6 @@ pub mod purse;
 
 pub use ended_run::Run;
 pub use fingerprint::Fingerprint;
+pub use grid::Tick;
 pub use labels::{Label, Shown};
-pub use machine::{Tick, WallClock};
+pub use machine::WallClock;

@@ -5,6 +5,7 @@ use crate::block_length::{Kind, Pace};
 use crate::calendar::Calendar;
 use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
+use crate::grid::Tick;
 use crate::labels::{Label, Labelled, Places, Shown, UNSAMPLED};
 use crate::purse::Purse;
 use dwell_wall::random::Random;
@@ -18,19 +19,6 @@ const SWEEP_TICKS: u32 = 32;
 const NONE: u8 = u8::MAX;
 /// The class of a thread that runs.
 const RUNS: u8 = NONE - 1;
-
-/// A tick: a random moment in an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tick {
-    /// The number of its interval. A late tick has the number of its last interval.
-    pub number: u32,
-    /// The moment, in ns.
-    pub at_ns: u64,
-    /// Length of one interval, in ns.
-    pub interval_ns: u64,
-    /// End of the interval, in ns.
-    pub until_ns: u64,
-}
 
 /// A run that can be reported.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,6 +138,8 @@ struct Cold<W> {
     /// The context that the thread works for.
     work: Option<W>,
     balance: Balance,
+    /// Time that reads found it running, since it was taken last.
+    running_ns: u64,
 }
 
 impl<W> Default for Cold<W> {
@@ -158,6 +148,7 @@ impl<W> Default for Cold<W> {
             places: Places::default(),
             work: None,
             balance: Balance::default(),
+            running_ns: 0,
         }
     }
 }
@@ -415,6 +406,11 @@ impl<W: Clone> WallClock<W> {
         };
         if fingerprint.runs() {
             hot.until_ns = self.tick.at_ns;
+            if fingerprint != Fingerprint::woken()
+                && let Some(cold) = self.cold.get_mut(id as usize)
+            {
+                cold.running_ns += weight_ns;
+            }
             return false;
         }
         let is_known = stays && !has_run;
@@ -645,6 +641,13 @@ impl<W: Clone> WallClock<W> {
             loose_ns = hot.loose_ns();
         }
         cold.balance.account(off_ns, open_ns, loose_ns);
+    }
+
+    /// Takes the time that reads found a thread running since the last call, in ns. It is on a
+    /// processor, or was preempted.
+    pub fn take_running(&mut self, id: u32) -> u64 {
+        let cold = self.cold.get_mut(id as usize);
+        cold.map_or(0, |cold| std::mem::take(&mut cold.running_ns))
     }
 
     /// A thread to sample that stays in a place without a sample, if the budget allows one.

@@ -122,6 +122,24 @@ fn waits_follow_the_account_of_the_kernel() {
 }
 
 #[test]
+fn time_found_running_has_no_reads_of_woken_threads() {
+    let mut clock = begun();
+    assert!(!clock.read(0, Fingerprint::running(), (0, || 0), true, |_| true));
+    for number in 2..=4 {
+        tick(&mut clock, number);
+        assert_eq!(clock.due(), [0]);
+        let fingerprint = match number {
+            3 => Fingerprint::woken(),
+            _ => Fingerprint::running(),
+        };
+        assert!(!clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    }
+    assert_eq!(clock.take_running(0), 3 * TICK_NS);
+    assert_eq!(clock.take_running(0), 0);
+    assert_eq!(clock.take_running(1), 0, "no such thread");
+}
+
+#[test]
 fn exact_wait_is_not_changed_by_the_account() {
     let mut clock = begun();
     let fingerprint = Fingerprint::of([1], false);

@@ -12,7 +12,7 @@ use dwell_signal::{Engine, Live, ThreadRecord, Turns};
 use dwell_walker::{Frame, Memory, Walk};
 use dwell_wall::budget::Price;
 use dwell_wall::cause::{Call, Fd, Monitor, Os};
-use dwell_wall::proc::{self, Schedule, Switches, Target, Whereabouts};
+use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use std::cell::{Cell, RefCell};
 
 /// Processors are scarce if this thread waited so long for one between two checks. That is 200 us
@@ -260,13 +260,6 @@ impl Kernel {
     pub fn schedule(&self, tid: i32) -> Option<Schedule> {
         let mut buf = [0u8; 128];
         proc::schedule(self.read(tid, "schedstat", &mut buf)?)
-    }
-
-    /// How often a thread has left its processor.
-    pub fn switches(&self, tid: i32) -> Option<Switches> {
-        // Lists of many processors come before the switches.
-        let mut buf = vec![0; 8192];
-        proc::switches(self.read(tid, "status", &mut buf)?)
     }
 
     /// The kind of a call, and its descriptor.

@@ -152,7 +152,7 @@ impl<R: Runtime> Sampler<'_, R> {
             // The thread was woken and waits for a processor.
             let work = (0, || None);
             self.clock
-                .read(id, Fingerprint::running(), work, true, |_| true);
+                .read(id, Fingerprint::woken(), work, true, |_| true);
             return Read::default();
         }
         if !has_run {
@@ -168,7 +168,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let (mut fingerprint, context) = self.fingerprint(record);
         let is_known = fingerprint.runs() || fingerprint.may_run();
         if !is_calm && !is_known && self.kernel.is_ready(record.tid()) {
-            fingerprint = Fingerprint::running();
+            fingerprint = Fingerprint::woken();
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
@@ -254,8 +254,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let waited_ns = now.waited_since(&then);
-        let read = || self.kernel.switches(record.tid());
-        let woken_ns = known.woken.of(waited_ns, read);
+        let found_ns = self.clock.take_running(id);
+        let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found_ns);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
             self.clock.account(id, now.off_since(&then, passed_ns));
