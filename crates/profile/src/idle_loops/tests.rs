@@ -35,9 +35,13 @@ impl One {
 
     fn node(&mut self, stack: &str) -> u32 {
         let frames = stack.split(';').rev().map(|path| {
-            let (class, name) = path.trim().rsplit_once('.').unwrap();
+            let (path, kind) = match path.trim().strip_suffix("[native]") {
+                Some(path) => (path, FrameKind::Native),
+                None => (path.trim(), FrameKind::C2),
+            };
+            let (class, name) = path.rsplit_once('.').unwrap();
             let method = self.builder.method(class, name, "");
-            self.builder.frame(method, 0, FrameKind::C2)
+            self.builder.frame(method, 0, kind)
         });
         let frames: Vec<u32> = frames.collect();
         self.builder.stack(frames)
@@ -146,6 +150,17 @@ const QUIET: &[(&str, &str)] = &[
          org.springframework.boot.web.embedded.tomcat.TomcatWebServer$1.run",
     ),
     ("object-wait", "WAIT;app.Janitor.run;java.lang.Thread.run"),
+    // Up to JDK 18 the methods that wait with a limit are native.
+    (
+        "object-wait",
+        "libc.so.6.pthread_cond_timedwait[native];java.lang.Object.wait[native];\
+         org.quartz.simpl.SimpleThreadPool$WorkerThread.run",
+    ),
+    (
+        "sleep",
+        "java.lang.Thread.sleep[native];org.apache.catalina.core.StandardServer.await;\
+         org.springframework.boot.web.embedded.tomcat.TomcatWebServer$1.run",
+    ),
     (
         "socket",
         "SELECT;org.apache.kafka.common.network.Selector.select;\
@@ -158,7 +173,7 @@ const QUIET: &[(&str, &str)] = &[
     ),
     (
         "socket",
-        "acme.shaded.netty.channel.epoll.Native.epollWait;acme.shaded.netty.Loop.run",
+        "acme.shaded.netty.channel.epoll.Native.epollWait[native];acme.shaded.netty.Loop.run",
     ),
 ];
 
