@@ -194,8 +194,13 @@ impl Art {
 
     /// Samples whose stacks are not whole.
     pub(crate) fn failed(&mut self, count: u64, ms: u64) -> &mut Art {
+        self.failed_by("no_table", count, ms)
+    }
+
+    /// The same by another cause.
+    pub(crate) fn failed_by(&mut self, cause: &str, count: u64, ms: u64) -> &mut Art {
         let (thread, node) = (self.thread("failed", true, false), self.node("app.Cut.off"));
-        let failure = Some(self.builder.cause("no_table"));
+        let failure = Some(self.builder.cause(cause));
         for i in 0..count {
             self.builder.sample(Sample {
                 time_ns: i * MS,
