@@ -45,7 +45,10 @@ const ANSWERS: f64 = 2.0;
 /// A thread whose work the tables know.
 const KNOWN: f64 = 0.005;
 
-/// The activity of a thread.
+/// Causes of time in which a thread waits for a processor.
+const READY: [&str; 2] = ["runnable", "throttled"];
+
+/// The activity of a thread, but for its waits for a processor.
 #[derive(Default)]
 struct Life {
     all_ns: u64,
@@ -121,6 +124,10 @@ impl Builder {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         for look in self.looks() {
             if self.is_virtual(look.thread) {
+                continue;
+            }
+            // What other load takes from a thread is no activity of its own.
+            if READY.contains(&self.text(look.cause)) {
                 continue;
             }
             let life = lives.entry(look.thread).or_default();

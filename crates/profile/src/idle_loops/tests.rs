@@ -132,6 +132,15 @@ const QUIET: &[(&str, &str)] = &[
          org.apache.spark.rpc.netty.MessageLoop$$anon$1.run;juc.ThreadPoolExecutor.runWorker;\
          java.lang.Thread.run",
     ),
+    // Queues of the program's own.
+    (
+        "park",
+        "PARK;com.hazelcast.internal.util.concurrent.MPSCQueue.takeAll;\
+         com.hazelcast.internal.util.concurrent.MPSCQueue.take;\
+         com.hazelcast.spi.InboundResponseHandlerSupplier$ResponseThread.doRun;\
+         com.hazelcast.spi.InboundResponseHandlerSupplier$ResponseThread.executeRun;\
+         com.hazelcast.internal.util.executor.HazelcastManagedThread.run",
+    ),
     ("park", "PARK;org.apache.cassandra.concurrent.SEPWorker.run"),
     ("park", "PARK;zio.internal.ZScheduler$$anon$4.run"),
     (
@@ -195,6 +204,20 @@ fn quiet_threads_of_frameworks_are_idle() {
             assert_eq!(found, "idle-pool", "{stack} {cpu_ms}");
         }
     }
+}
+
+#[test]
+fn load_of_others_does_not_make_a_thread_busy() {
+    let wait = format!("{WAIT}app.Janitor.run;java.lang.Thread.run");
+    let mut one = One::new();
+    one.waits("object-wait", &wait, 10_000)
+        .waits("runnable", &wait, 15_000)
+        .waits("throttled", &wait, 5_000);
+    let profile = one.profile();
+    let causes: Vec<_> = (profile.looks().iter())
+        .map(|look| profile.names().text(look.cause))
+        .collect();
+    assert_eq!(causes, ["idle-pool", "runnable", "throttled"]);
 }
 
 #[test]

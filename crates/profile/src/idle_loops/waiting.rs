@@ -92,7 +92,10 @@ impl Place {
         let wait = match cause {
             "socket" => ready(builder, calls, method)?,
             _ if is_for_result(builder, node) => Wait::Result,
-            _ => called(builder, calls)?,
+            _ => match called(builder, calls)? {
+                Wait::Signal if takes(builder, method) => Wait::Queue,
+                wait => wait,
+            },
         };
         let depth = builder.program_methods(node).count();
         let outermost = methods.last().map(|method| builder.method_name(*method));
@@ -127,11 +130,28 @@ fn is_for_result(builder: &Builder, node: NodeId) -> bool {
         .program_methods(node)
         .take(RESULT_FRAMES)
         .any(|method| {
-            // The package says nothing of the method.
+            // The package says nothing of the method, and the class of a thread's own loop says
+            // only which thread it is.
+            let own = builder.method_name(method).to_ascii_lowercase();
             let class = builder.class_of(method).rsplit('.').next().unwrap_or("");
-            let name = format!("{class}.{}", builder.method_name(method)).to_ascii_lowercase();
+            let name = match own.ends_with("run") {
+                true => own,
+                false => format!("{}.{own}", class.to_ascii_lowercase()),
+            };
             RESULTS.iter().any(|word| name.contains(word))
         })
+}
+
+/// Whether a method of the program takes something out of a queue of its own.
+fn takes(builder: &Builder, method: MethodId) -> bool {
+    let name = builder.method_name(method);
+    is_queue(builder.class_of(method)) && TAKES.iter().any(|take| name.starts_with(take))
+}
+
+/// Whether a class is a queue, or a part of one, by its name.
+fn is_queue(class: &str) -> bool {
+    let outer = class.split('$').next().unwrap_or(class);
+    outer.ends_with("Queue") || outer.ends_with("Deque")
 }
 
 fn is_jdk(builder: &Builder, method: MethodId) -> bool {
@@ -157,14 +177,11 @@ fn wait(class: &str, name: &str) -> Option<Wait> {
         return Some(wait);
     }
     let concurrent = concurrent?;
-    let outer = concurrent.split('$').next().unwrap_or(concurrent);
-    let is_queue = outer.ends_with("Queue") || outer.ends_with("Deque");
     let takes = TAKES.iter().any(|take| name.starts_with(take));
-    match (is_queue, takes) {
-        (true, true) => Some(Wait::Queue),
+    match is_queue(concurrent) && takes {
+        true => Some(Wait::Queue),
         // Room in a queue, a permit, a result, other threads at a barrier, a lock: not for work.
-        (true, false) => Some(Wait::Result),
-        (false, _) => Some(Wait::Result),
+        false => Some(Wait::Result),
     }
 }
 
