@@ -416,6 +416,10 @@ const UUID_PART_LEN: usize = 4;
 /// The length of the id in hexadecimal digits that `text` begins with; 0 without one. Words have no
 /// decimal digits. The short parts of a UUID follow its first one.
 fn hexadecimal_id(text: &str) -> usize {
+    if let Some(number) = text.strip_prefix("0x") {
+        let digits = hexadecimal_word(number, 1).len();
+        return if digits > 0 { 2 + digits } else { 0 };
+    }
     let first = hexadecimal_word(text, ID_LEN);
     if !first.bytes().any(|b| b.is_ascii_digit()) {
         return 0;
@@ -707,6 +711,8 @@ mod tests {
                 "app-*-StreamThread-*",
             ),
             ("a (Impl@6a2b4c1f)-x", "a (Impl@*)-x"),
+            ("[0x5c1a 0xbeef] socket", "[* *] socket"),
+            ("0x-0xyz", "*x-*xyz"),
             // Words, and numbers in them.
             ("facade-deadbeef", "facade-deadbeef"),
             ("db01-feed2", "db*-feed*"),

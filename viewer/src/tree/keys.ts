@@ -202,7 +202,7 @@ function poolsOf({ names, threads }: Profile): { pools: string[]; poolOfThread: 
 
 /** Ids in hexadecimal digits, such as hash codes of objects and UUIDs, and numbers. */
 const NUMBERS =
-  /(?<![0-9a-z])(?=[a-f]*\d)[0-9a-f]{6,}(?![0-9a-z])(?:-[0-9a-f]{4,}(?![0-9a-z]))*|\d+/gi;
+  /(?<![0-9a-z])0x[0-9a-f]+(?![0-9a-z])|(?<![0-9a-z])(?=[a-f]*\d)[0-9a-f]{6,}(?![0-9a-z])(?:-[0-9a-f]{4,}(?![0-9a-z]))*|\d+/gi;
 
 /**
  * `http-exec-12` belongs to the pool `http-exec-#`. The twin of `group_of` in

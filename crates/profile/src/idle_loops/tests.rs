@@ -132,6 +132,18 @@ const QUIET: &[(&str, &str)] = &[
          org.apache.spark.rpc.netty.MessageLoop$$anon$1.run;juc.ThreadPoolExecutor.runWorker;\
          java.lang.Thread.run",
     ),
+    (
+        "park",
+        "COND;juc.LinkedBlockingQueue.poll;org.apache.kafka.raft.internals.BlockingMessageQueue\
+         .poll;org.apache.kafka.raft.KafkaRaftClientDriver.doWork;kafka.utils.Thread.run",
+    ),
+    (
+        "object-wait",
+        "WAIT;com.lmax.disruptor.BlockingWaitStrategy.waitFor;\
+         com.lmax.disruptor.ProcessingSequenceBarrier.waitFor;\
+         com.lmax.disruptor.BatchEventProcessor.processEvents;\
+         com.lmax.disruptor.BatchEventProcessor.run;java.lang.Thread.run",
+    ),
     // Queues of the program's own.
     (
         "park",
@@ -292,6 +304,10 @@ fn waits_for_locks_peers_and_results_are_never_idle() {
         (
             "object-wait",
             format!("{WAIT}io.netty.util.concurrent.DefaultPromise.await;{call}"),
+        ),
+        (
+            "park",
+            format!("{PARK}reactor.core.publisher.BlockingMonoSubscriber.blockingGet;{call}"),
         ),
         // Room in a queue, and other threads at a barrier.
         (

@@ -57,10 +57,9 @@ const TAKES: [&str; 5] = ["take", "poll", "remove", "xfer", "receive"];
 const CONCURRENT: &str = "java.util.concurrent.";
 /// Words in the names of methods and classes that wait for what somebody was asked for. Libraries
 /// make futures of their own, of which the JDK sees a plain `park`.
-const RESULTS: [&str; 9] = [
+const RESULTS: [&str; 8] = [
     "future",
     "promise",
-    "blocking",
     "response",
     "reply",
     "result",
@@ -68,6 +67,8 @@ const RESULTS: [&str; 9] = [
     "threadless",
     "latch",
 ];
+/// The same in names of methods only: a blocking queue or strategy is a class.
+const RESULT_METHOD: &str = "blocking";
 /// Number of the program's innermost frames that are compared with these.
 const RESULT_FRAMES: usize = 4;
 /// Frames below which tasks of a pool run.
@@ -134,11 +135,12 @@ fn is_for_result(builder: &Builder, node: NodeId) -> bool {
             // only which thread it is.
             let own = builder.method_name(method).to_ascii_lowercase();
             let class = builder.class_of(method).rsplit('.').next().unwrap_or("");
+            let is_of_method = own.contains(RESULT_METHOD);
             let name = match own.ends_with("run") {
                 true => own,
                 false => format!("{}.{own}", class.to_ascii_lowercase()),
             };
-            RESULTS.iter().any(|word| name.contains(word))
+            is_of_method || RESULTS.iter().any(|word| name.contains(word))
         })
 }
 
