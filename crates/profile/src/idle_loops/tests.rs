@@ -431,3 +431,59 @@ fn requests_pollers_and_short_lives_are_not_idle() {
     };
     assert_eq!(with(&is_virtual), "park");
 }
+
+/// The causes of two threads that read from these peers at one place.
+fn readers(peers: [&[&str]; 2], stack: &str) -> Vec<String> {
+    let mut one = One::new();
+    for (number, peers) in peers.iter().enumerate() {
+        one.thread = one.builder.thread(
+            &format!("c-{number}"),
+            7 + number as i64,
+            7 + number as i64,
+            false,
+        );
+        for peer in *peers {
+            one.waits("socket", stack, 29_000 / peers.len() as u64);
+            let detail = one.builder.name(peer);
+            let place = one.builder.looks_len() - 1;
+            one.builder.set_detail(place, Some(detail));
+        }
+    }
+    let profile = one.profile();
+    let causes = profile.looks().iter();
+    causes
+        .map(|look| profile.names().text(look.cause).to_owned())
+        .collect()
+}
+
+#[test]
+fn connections_of_clients_are_idle_between_requests() {
+    const READ: &str = "sun.nio.ch.Net.poll;sun.nio.ch.NioSocketImpl.read;\
+                        java.io.DataInputStream.readInt;org.hsqldb.server.ServerConnection.run;\
+                        java.lang.Thread.run";
+    let own = ["peer [::ffff:10.0.0.1]:46076", "peer 10.0.0.2:46064"];
+    let idle = readers([&own[..1], &own[1..]], READ);
+    assert_eq!(idle, ["idle-pool"; 2]);
+    for (peers, why) in [
+        ([&own[..1], &own[..1]], "one service, asked by both"),
+        ([&own[..], &own[1..]], "each asks several"),
+        ([&own[..1], &["peer 10.0.0.2:5432"][..]], "a service's port"),
+        (
+            [&own[..1], &["peer 10.0.0.3:46076"][..]],
+            "one port of a service",
+        ),
+        ([&own[..1], &["a file"][..]], "one connection only"),
+    ] {
+        let causes = readers(peers, READ);
+        assert!(
+            causes.iter().all(|cause| cause == "socket"),
+            "{why}: {causes:?}"
+        );
+    }
+    // Deep below a thread's root it may be an answer.
+    let deep = (0..7).fold("app.Main.run".to_owned(), |stack, n| {
+        format!("app.A.f{n};{stack}")
+    });
+    let read = format!("sun.nio.ch.NioSocketImpl.read;{deep}");
+    assert_eq!(readers([&own[..1], &own[1..]], &read)[0], "socket");
+}

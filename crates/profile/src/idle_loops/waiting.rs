@@ -1,6 +1,7 @@
 //! Classifies a wait by its stack: the call of the JDK in which the program waits, and the frames
 //! around it. Another module decides whether the thread is idle there.
 
+use super::serving::Serving;
 use crate::builder::Builder;
 use crate::frame::MethodId;
 use crate::platform::is_of_platform;
@@ -13,6 +14,8 @@ pub(super) enum Wait {
     Ready,
     /// Something to take out of a queue.
     Queue,
+    /// The next request of a client, on a connection of the thread's own.
+    Request,
     /// To be woken up by another thread: a condition, `Object.wait`, a plain `park`.
     Signal,
     /// A time to be over.
@@ -80,7 +83,12 @@ const POOLS: [(&str, &str); 3] = [
 
 impl Place {
     /// The place of a wait; `None` if it cannot be one for work, by its cause and its frames.
-    pub(super) fn of(builder: &Builder, node: NodeId, cause: &str) -> Option<Place> {
+    pub(super) fn of(
+        builder: &Builder,
+        serving: &Serving,
+        node: NodeId,
+        cause: &str,
+    ) -> Option<Place> {
         if !matches!(cause, "park" | "sleep" | "object-wait" | "socket") {
             return None;
         }
@@ -91,6 +99,7 @@ impl Place {
         let method = *methods.get(own)?;
         let calls = methods.get(..own)?;
         let wait = match cause {
+            "socket" if serving.reads_requests(method) => Wait::Request,
             "socket" => ready(builder, calls, method)?,
             _ if is_for_result(builder, node) => Wait::Result,
             _ => match called(builder, calls)? {
@@ -154,6 +163,11 @@ fn takes(builder: &Builder, method: MethodId) -> bool {
 fn is_queue(class: &str) -> bool {
     let outer = class.split('$').next().unwrap_or(class);
     outer.ends_with("Queue") || outer.ends_with("Deque")
+}
+
+/// The program's innermost method on a stack.
+pub(super) fn own_method(builder: &Builder, node: NodeId) -> Option<MethodId> {
+    builder.program_methods(node).next()
 }
 
 fn is_jdk(builder: &Builder, method: MethodId) -> bool {
