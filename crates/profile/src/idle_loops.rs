@@ -129,7 +129,7 @@ impl Builder {
             if self.is_virtual(look.thread) {
                 continue;
             }
-            // What other load takes from a thread is no activity of its own.
+            // Time that other load takes from a thread is no activity of its own.
             if READY.contains(&self.text(look.cause)) {
                 continue;
             }

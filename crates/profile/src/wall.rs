@@ -380,8 +380,8 @@ impl Profile {
     }
 }
 
-/// The name of a group of threads: the common part of the names of a pool's threads. Numbers do not
-/// matter, nor do ids in hexadecimal digits. The twin of `poolOf` in `viewer/src/tree/keys.ts`.
+/// The name of a group of threads: the common part of the names of a pool's threads. Numbers and
+/// ids in hexadecimal digits do not matter. The twin of `poolOf` in `viewer/src/tree/keys.ts`.
 #[must_use]
 pub fn group_of(thread: &str) -> String {
     let mut group = String::new();
@@ -413,8 +413,8 @@ pub fn group_of(thread: &str) -> String {
 const ID_LEN: usize = 6;
 const UUID_PART_LEN: usize = 4;
 
-/// The length of the id in hexadecimal digits that `text` begins with; 0 without one. Words have no
-/// decimal digits. The short parts of a UUID follow its first one.
+/// The length of the id in hexadecimal digits that `text` begins with; 0 without one. Words have
+/// no decimal digits.
 fn hexadecimal_id(text: &str) -> usize {
     if let Some(number) = text.strip_prefix("0x") {
         let digits = hexadecimal_word(number, 1).len();

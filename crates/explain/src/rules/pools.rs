@@ -202,8 +202,8 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether some thread can have had the permits while others waited: whoever has one works with it.
-/// Where nothing else is done all that time, the semaphore signals work.
+/// Whether some thread can have had the permits while others waited: a thread with a permit works.
+/// If no thread works all that time, the semaphore signals work.
 fn has_holders(facts: &Facts<'_>, borrows: &Nodes, wait: &Wait) -> bool {
     let all = facts.entries.iter().filter(|entry| entry.cause != IDLE);
     let works = all.filter(|entry| !borrows.has(entry.node));

@@ -1,7 +1,7 @@
-//! Threads of servers that read the next request of their own connection. A thread that waits for an
-//! answer waits in the same calls of the JDK, so the peers decide: a server's clients have a port
-//! each, which the kernel has chosen, and each connection has a thread. Of an asked service all
-//! connections have one peer.
+//! Threads of servers that read the next request of their own connection. A thread that waits for
+//! an answer waits in the same calls of the JDK, so the peers decide. A server's clients have a
+//! port each, which the kernel has chosen, and each connection has a thread. Of an asked service
+//! all connections have one peer.
 
 use super::waiting::own_method;
 use crate::builder::Builder;

@@ -305,10 +305,6 @@ fn waits_for_locks_peers_and_results_are_never_idle() {
             "object-wait",
             format!("{WAIT}io.netty.util.concurrent.DefaultPromise.await;{call}"),
         ),
-        (
-            "park",
-            format!("{PARK}reactor.core.publisher.BlockingMonoSubscriber.blockingGet;{call}"),
-        ),
         // Room in a queue, and other threads at a barrier.
         (
             "park",
@@ -338,6 +334,13 @@ fn waits_for_locks_peers_and_results_are_never_idle() {
             assert_eq!(found, cause, "{stack} {cpu_ms}");
         }
     }
+}
+
+#[test]
+fn blocking_calls_wait_for_results() {
+    let get = "reactor.core.publisher.BlockingMonoSubscriber.blockingGet";
+    let stack = format!("{PARK}{get};app.Worker.run;java.lang.Thread.run");
+    assert_eq!(cause_of("park", &stack, "", 0), "park");
 }
 
 #[test]
