@@ -408,8 +408,8 @@ pub fn group_of(thread: &str) -> String {
     group
 }
 
-/// Least length of an id, such as the hash code of an object or a part of a UUID; the short parts of
-/// a UUID have this length.
+/// Least length of an id, such as the hash code of an object or the first part of a UUID. Its short
+/// parts have the other length.
 const ID_LEN: usize = 6;
 const UUID_PART_LEN: usize = 4;
 
