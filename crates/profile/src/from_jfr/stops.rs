@@ -56,7 +56,7 @@ pub(super) fn add(
             running: event.running,
             count: event.count.max(1),
             // One that was seen, but only until it was reached, has a name.
-            is_known: &*event.source != COUNTERS || !event.operation.is_empty(),
+            is_known: &*event.source != COUNTERS || event.count == 1 && !event.operation.is_empty(),
         });
     }
     for event in recording.told::<told::SafepointLate>() {
