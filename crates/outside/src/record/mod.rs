@@ -6,9 +6,11 @@
 
 mod chunk;
 mod cpu;
+mod fingerprints;
 mod kernel;
 mod mounted;
 mod owners;
+mod seats;
 mod threads;
 mod unmounted;
 mod wall;
@@ -19,7 +21,7 @@ use crate::look::{Looker, Trail};
 use crate::memory::{Overlay, Pages};
 use crate::names::{Named, Namer};
 use crate::running::Copied;
-use crate::task::Tasks;
+use crate::task::{Sockets, Tasks};
 use crate::virtuals::Virtuals;
 use crate::vm::{Error as VmError, Vm};
 use chunk::Chunk;
@@ -35,6 +37,7 @@ use mounted::{Mounted, UNKNOWN_FRAMES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use threads::Threads;
 use wall::Wall;
@@ -45,7 +48,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 const CENSUS: Duration = Duration::from_millis(100);
 /// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Reading them takes at most the elapsed time divided by this.
+/// Reading these, or the list of threads, takes at most the elapsed time divided by this.
 const LOOK_SHARE: u32 = 50;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
@@ -148,6 +151,7 @@ pub struct Recorder<'r, 't> {
     threads: Threads,
     namer: Namer,
     kernel: KernelNames,
+    sockets: Rc<Sockets>,
     mounted: Option<Mounted>,
     sum: Sum,
     lost_told: u64,
@@ -214,6 +218,7 @@ impl<'r, 't> Recorder<'r, 't> {
             threads,
             namer: Namer::with_origins(),
             kernel: KernelNames::read(),
+            sockets: Rc::default(),
             mounted,
             sum: Sum::default(),
             lost_told: 0,
@@ -253,13 +258,13 @@ impl<'r, 't> Recorder<'r, 't> {
     pub fn step(&mut self, time: Duration) -> Result<(), Error> {
         let until = Instant::now() + time;
         loop {
-            self.take();
+            self.take(false);
             let now = Instant::now();
             if now >= self.next_flush {
                 self.next_flush = now + FLUSH;
                 self.flush(false)?;
             }
-            let due = self.wall.as_ref().map_or(until, Wall::next);
+            let due = self.wall.as_mut().map_or(until, Wall::next);
             let wait = due.min(until).min(self.next_flush);
             let wait = wait.saturating_duration_since(Instant::now());
             if Instant::now() >= until {
@@ -271,12 +276,14 @@ impl<'r, 't> Recorder<'r, 't> {
         }
     }
 
-    fn take(&mut self) {
+    /// Takes the samples that are due. `is_over`: the recording ends.
+    fn take(&mut self, is_over: bool) {
         let now = Instant::now();
         if now >= self.next_census {
-            self.next_census = now + CENSUS;
             self.vm.continuation_returns();
             self.threads.look(self.vm, &self.tasks);
+            // Thousands of threads take 10 ms.
+            self.next_census = now + CENSUS.max(now.elapsed() * LOOK_SHARE);
         }
         let mut copies = Vec::new();
         self.sum.lost += self.cpu.drain(|copied| copies.push(copied));
@@ -293,6 +300,7 @@ impl<'r, 't> Recorder<'r, 't> {
                 vm: &*self.vm,
                 tasks: self.tasks,
                 common: None,
+                sockets: Rc::clone(&self.sockets),
             };
             let context = wall::Context {
                 looker: &looker,
@@ -300,7 +308,7 @@ impl<'r, 't> Recorder<'r, 't> {
                 threads: &self.threads,
                 chunk: &mut self.chunk,
             };
-            self.sum.looks += wall.tick(context);
+            self.sum.looks += wall.tick(context, is_over);
         }
     }
 
@@ -354,6 +362,7 @@ impl<'r, 't> Recorder<'r, 't> {
             vm,
             tasks: self.tasks,
             common: None,
+            sockets: Rc::clone(&self.sockets),
         };
         let whom = self.threads.whom(copied.tid);
         // The thread's last Java frame is the present one, not that of the sample.
@@ -399,6 +408,7 @@ impl<'r, 't> Recorder<'r, 't> {
     fn flush(&mut self, is_over: bool) -> Result<(), Error> {
         // A class may have been unloaded, and another one may have its address by now.
         self.namer.forget();
+        self.sockets = Rc::default();
         self.look_again();
         if Instant::now() >= self.next_classes {
             self.next_classes = Instant::now() + CLASSES;
@@ -461,7 +471,7 @@ impl<'r, 't> Recorder<'r, 't> {
     /// # Errors
     /// [`Error::File`].
     pub fn next_file(&mut self, file: File) -> Result<(), Error> {
-        self.take();
+        self.take(false);
         self.flush(false)?;
         self.file = file;
         self.file_len = 0;
@@ -474,7 +484,7 @@ impl<'r, 't> Recorder<'r, 't> {
     /// # Errors
     /// [`Error::File`].
     pub fn end(mut self) -> Result<Sum, Error> {
-        self.take();
+        self.take(true);
         self.flush(true)?;
         Ok(self.sum())
     }
