@@ -7,7 +7,7 @@ use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Maximum number of threads of a process.
 const TASKS_MAX: usize = 1 << 20;
@@ -49,6 +49,14 @@ impl Tasks {
             Some((tid, inner))
         });
         ids.collect()
+    }
+
+    /// How many threads there are; 0 if unknown. The directory has a link from each folder in it
+    /// (stat(2)).
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let of = fs::metadata(format!("/proc/{}/task", self.pid));
+        of.map_or(0, |of| of.nlink().saturating_sub(2))
     }
 
     /// The id in the innermost namespace (`NSpid`, proc(5)).
@@ -284,6 +292,7 @@ mod tests {
             all.iter()
                 .any(|(tid, inner)| *tid == pid as i32 && tid == inner)
         );
+        assert!(tasks.count() >= 1);
         assert!(tasks.name(pid as i32).is_some_and(|name| !name.is_empty()));
         assert!(tasks.state(pid as i32).is_some());
         assert!(Tasks::new(u32::MAX, 1).all().is_empty());

@@ -4,8 +4,8 @@
 const HELD_S: f64 = 5.0;
 /// Fill, as seconds of the budget, from which all samples of known fingerprints are made.
 const FULL_S: f64 = 0.5;
-/// Samples of new fingerprints that a recording may make in addition, at any cost. It may begin with
-/// ten thousand threads that were never sampled.
+/// Samples of new fingerprints that a recording may make in addition, at any cost. It may begin
+/// with ten thousand threads that were never sampled.
 const FIRST: u32 = 12_000;
 /// Maximum part of an interval for samples in one tick. More would delay the next ticks.
 const TICK_PART: f64 = 0.25;

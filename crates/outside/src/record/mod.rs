@@ -48,8 +48,11 @@ const FLUSH: Duration = Duration::from_secs(1);
 const CENSUS: Duration = Duration::from_millis(100);
 /// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Reading these, or the list of threads, takes at most the elapsed time divided by this.
+/// Reading them takes at most the elapsed time divided by this.
 const LOOK_SHARE: u32 = 50;
+/// The same for the list of threads while their number is equal, and when it has changed.
+const LIST_SHARE: u32 = 50;
+const LIST_SHARE_CHANGED: u32 = 10;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
 /// After a sample of a running virtual thread, more such samples are expected for this time.
@@ -149,6 +152,10 @@ pub struct Recorder<'r, 't> {
     cpu: Cpu,
     wall: Option<Wall>,
     threads: Threads,
+    /// Number of the process's threads.
+    threads_count: u64,
+    /// Time of the last list, and its cost.
+    listed: (Instant, Duration),
     namer: Namer,
     kernel: KernelNames,
     sockets: Rc<Sockets>,
@@ -216,6 +223,8 @@ impl<'r, 't> Recorder<'r, 't> {
             cpu,
             wall,
             threads,
+            threads_count: 0,
+            listed: (now, Duration::ZERO),
             namer: Namer::with_origins(),
             kernel: KernelNames::read(),
             sockets: Rc::default(),
@@ -280,10 +289,8 @@ impl<'r, 't> Recorder<'r, 't> {
     fn take(&mut self, is_over: bool) {
         let now = Instant::now();
         if now >= self.next_census {
-            self.vm.continuation_returns();
-            self.threads.look(self.vm, &self.tasks);
-            // Thousands of threads take 10 ms.
-            self.next_census = now + CENSUS.max(now.elapsed() * LOOK_SHARE);
+            self.next_census = now + CENSUS;
+            self.update_threads(now);
         }
         let mut copies = Vec::new();
         self.sum.lost += self.cpu.drain(|copied| copies.push(copied));
@@ -310,6 +317,25 @@ impl<'r, 't> Recorder<'r, 't> {
             };
             self.sum.looks += wall.tick(context, is_over);
         }
+    }
+
+    /// Lists the threads, if that is due. Thousands of threads take 10 ms.
+    fn update_threads(&mut self, now: Instant) {
+        let count = self.tasks.count();
+        let is_equal = std::mem::replace(&mut self.threads_count, count) == count;
+        let share = if is_equal {
+            LIST_SHARE
+        } else {
+            LIST_SHARE_CHANGED
+        };
+        if now < self.listed.0 + self.listed.1 * share {
+            return;
+        }
+        let began_ns = cpu_ns();
+        self.vm.continuation_returns();
+        self.threads.look(self.vm, &self.tasks);
+        let took = Duration::from_nanos(cpu_ns().saturating_sub(began_ns));
+        self.listed = (now, took);
     }
 
     fn sample(&mut self, copied: &Copied, pages: &Pages<'t>) {

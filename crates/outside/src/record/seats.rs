@@ -7,7 +7,7 @@ use dwell_wall::proc::Schedule;
 use dwell_wall::woken::Woken;
 use rustc_hash::FxHashMap;
 
-/// What is kept for a thread. `P`: a place where it was seen.
+/// The data of a thread. `P`: a place where it was seen.
 #[derive(Debug)]
 pub(super) struct Seat<P> {
     /// The thread.

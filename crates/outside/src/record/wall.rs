@@ -263,8 +263,8 @@ impl Wall {
         let ids = self.clock.due();
         let mut sampled_ns = 0;
         for id in &ids {
-            if self.read(*id, context) {
-                sampled_ns += self.sample(*id, context);
+            if let Some(before) = self.read(*id, context) {
+                sampled_ns += self.sample(*id, Some(before), context);
             }
         }
         let census_ns = cpu_ns().saturating_sub(began_ns + sampled_ns);
@@ -273,16 +273,14 @@ impl Wall {
         let mut is_first = true;
         while let Some(id) = self.clock.next_of_backlog(is_first) {
             is_first = false;
-            self.sample(id, context);
+            self.sample(id, None, context);
         }
         self.write_ended(context);
     }
 
-    /// Reads a thread. Returns whether to sample it.
-    fn read(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> bool {
-        let Some(seat) = self.seats.get_mut(id) else {
-            return false;
-        };
+    /// Reads a thread. Returns its fingerprint if it is to be sampled.
+    fn read(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> Option<Fingerprint> {
+        let seat = self.seats.get_mut(id)?;
         self.counts.reads += 1;
         let whom = seat.whom;
         let files = seat.files.take();
@@ -290,10 +288,10 @@ impl Wall {
         let read = files.and_then(|files| Some((files.schedule()?, files)));
         let Some((now, files)) = read else {
             self.remove(id, context);
-            return false;
+            return None;
         };
         let has_run = seat.read.replace(now) != Some(now);
-        // What the thread waits for may have passed to another thread.
+        // The awaited object may have passed to another thread.
         let stays = !has_run && self.clock.can_stay(id, |_| false);
         let fingerprint = (!stays).then(|| fingerprints::of(context.looker, whom, &files, has_run));
         let is_kept = has_run && files.is_below(self.files_max);
@@ -301,7 +299,7 @@ impl Wall {
         let Some(fingerprint) = fingerprint else {
             self.counts.stayed += 1;
             self.clock.stays(id);
-            return false;
+            return None;
         };
         if !has_run {
             self.clock.unlabel(id);
@@ -312,7 +310,7 @@ impl Wall {
         if has_run {
             self.account(id, context);
         }
-        wants
+        wants.then_some(fingerprint)
     }
 
     /// Uses the kernel's account of a thread, if it is time.
@@ -360,11 +358,16 @@ impl Wall {
         }
     }
 
-    /// Samples a thread. Returns the cost in ns.
-    fn sample(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> u64 {
+    /// Samples a thread with this fingerprint, if it is known. Returns the cost in ns.
+    fn sample(
+        &mut self,
+        id: u32,
+        before: Option<Fingerprint>,
+        context: &mut Context<'_, '_, '_>,
+    ) -> u64 {
         let before_ns = cpu_ns();
         let is_new = !self.clock.is_labelled(id);
-        let class = self.look(id, context);
+        let class = self.look(id, before, context);
         self.counts.failed += u64::from(class.is_none());
         self.clock.settle(id, class);
         self.write_ended(context);
@@ -374,7 +377,12 @@ impl Wall {
     }
 
     /// Reads the stack of a thread. Returns the class whose place it shows, if it shows one.
-    fn look(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> Option<u8> {
+    fn look(
+        &mut self,
+        id: u32,
+        before: Option<Fingerprint>,
+        context: &mut Context<'_, '_, '_>,
+    ) -> Option<u8> {
         let whom = self.seats.get_mut(id)?.whom;
         let Some((seen, pages)) = context.looker.look(whom) else {
             self.remove(id, context);
@@ -382,12 +390,16 @@ impl Wall {
         };
         let files = context.looker.tasks.files(whom.tid)?;
         let fingerprint = fingerprints::of(context.looker, whom, &files, true);
-        // If the wait ended since, the sample shows nothing. Reads count how often the thread waits.
+        // If the wait ended since, the sample shows nothing. Reads count how often the thread
+        // waits.
         let after = seen.clock.as_ref().and_then(crate::task::Clock::schedule);
         if seen.is_blurred || after.is_none() || after != seen.ran {
             return None;
         }
         if seen.is_ready {
+            if before != Some(fingerprint) {
+                return None;
+            }
             return self.found_running(id, fingerprint);
         }
         let place = self.place(&seen, &pages, context);
