@@ -120,17 +120,21 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// By node: whether a finding of this rule covers its time. Empty without findings.
+/// By node: whether a finding of this rule covers its time, as that of all JDBC in a method that
+/// calls in a loop. Empty without findings.
 pub(super) fn told(facts: &Facts<'_>) -> Vec<bool> {
     let Some(asking) = Asking::new(facts.profile) else {
         return Vec::new();
     };
     let (loops, _) = loops(facts, &asking);
-    let sites: Vec<Site> = loops.iter().map(|it| it.site).collect();
-    if sites.is_empty() {
+    let methods: Vec<MethodId> = loops.iter().map(|it| it.site.0).collect();
+    if methods.is_empty() {
         return Vec::new();
     }
-    let is_told = |state: &State| state.asks.is_some_and(|site| sites.contains(&site));
+    let is_told = |state: &State| {
+        let own = state.own.filter(|_| state.is_in_jdbc);
+        own.is_some_and(|(method, _)| methods.contains(&method))
+    };
     asking.at.iter().map(is_told).collect()
 }
 

@@ -249,7 +249,10 @@ fn connections_of_other_kinds_are_not_jdbc() {
 
 #[test]
 fn loop_has_one_finding() {
+    let prepare = "org.h2.Engine.parse;org.h2.jdbc.JdbcConnection.prepareStatement;\
+                   app.Orders.line:41;app.Orders.list";
     let mut art = service(20, "x-xx-x--x-");
+    art.cpu("w-1", "", prepare, 100, 10);
     let explained = crate::explain(&art.profile(), &crate::Options::default());
     let rules: Vec<&str> = explained.findings.iter().map(|it| it.rule).collect();
     assert!(rules.contains(&"many-queries"), "{rules:?}");
