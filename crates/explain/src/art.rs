@@ -173,7 +173,7 @@ impl Art {
         self
     }
 
-    /// A look at a thread that works for a request: its time and its milliseconds.
+    /// A wall-clock sample of a thread that works for a request: its time and its milliseconds.
     pub(crate) fn request_look(
         &mut self,
         thread: &str,

@@ -192,7 +192,7 @@ function During({ store }: { store: Store }) {
   );
 }
 
-/** What a view without the bar of the comparison shows of two ranges. */
+/** Notes about two ranges, in views without the bar of the comparison. */
 const RANGE_NOTES: Partial<Record<View, string>> = {
   timeline: '',
   locks: '; stacks, holders and chains are those of B',

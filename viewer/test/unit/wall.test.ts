@@ -230,7 +230,7 @@ describe('locks', () => {
       ['app.New', 0, 40],
       ['app.Same', 100, 100],
     ]);
-    // The stacks are those of B, or of A where B has none.
+    // The stacks are those of B, or of A for a lock of A alone.
     expect(rows.map(({ lock }) => lock.weight)).toEqual([70, 80, 200]);
   });
 
