@@ -195,7 +195,7 @@ function During({ store }: { store: Store }) {
 /** Notes about two ranges, in views without the bar of the comparison. */
 const RANGE_NOTES: Partial<Record<View, string>> = {
   timeline: '',
-  locks: '; stacks, holders and chains are those of B',
+  locks: '; stacks and holders are those of B, if it has the lock',
 };
 
 /**

@@ -85,7 +85,7 @@ export function Locks({ store }: { store: Store }) {
           <span class="weak">{holdersWords(store.holders.value)}</span>
         </p>
         <div class="wide" tabIndex={0} role="group" aria-label="Locks">
-          <table class="rows locks">
+          <table class={compared.value ? 'rows locks compared' : 'rows locks'}>
             <thead>
               <tr>
                 {[

@@ -328,6 +328,8 @@ describe('a stack', () => {
     expect(shortName(profile, placeOf(profile, java!))).toBe('Shop.buy');
     expect(shortName(profile, placeOf(profile, native!))).toBe('libc.so.read');
     expect(shortName(profile, 0)).toBe('(no stack)');
+    const generated = profileOf('a.Jobs$$Lambda$71+0x00007f.run');
+    expect(shortName(generated, generated.samples.node[0]!)).toBe('Jobs (lambda).run');
   });
 
   it('can be shown without how the JVM waits', () => {
