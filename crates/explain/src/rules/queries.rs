@@ -61,7 +61,7 @@ struct State {
     is_lazy: bool,
 }
 
-/// What is known of the number of calls.
+/// Knowledge about the number of calls.
 enum Calls {
     Many(Shown),
     Few,
@@ -406,7 +406,7 @@ fn calls(
     entered: &Entered,
     asking: &Asking,
 ) -> Calls {
-    let seen = (entered.of_request.get(&site)).map_or(Calls::Unknown, |it| seen_calls(it));
+    let seen = (entered.of_request.get(&site)).map_or(Calls::Unknown, seen_calls);
     if !matches!(seen, Calls::Unknown) {
         return seen;
     }
