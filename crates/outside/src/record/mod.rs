@@ -194,23 +194,7 @@ impl<'r, 't> Recorder<'r, 't> {
         let used = tids.iter();
         let used = used.filter_map(|tid| Some((*tid, used_ns(&tasks, *tid)?)));
         let weights = Weights::begin(used);
-        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|refused| match refused {
-            Refused::Kernel(why) => Error::NotPermitted {
-                pid: jvm.pid,
-                why: Refusal::of(&why),
-            },
-            Refused::TooMany {
-                processors,
-                needed,
-                limit,
-            } => Error::TooMany {
-                pid: jvm.pid,
-                threads: tids.len(),
-                processors,
-                needed,
-                limit,
-            },
-        })?;
+        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|it| refused(it, jvm.pid, tids.len()))?;
         let mut threads = Threads::default();
         threads.look(vm, &tasks);
         let mut wall = wanted
@@ -508,8 +492,8 @@ impl<'r, 't> Recorder<'r, 't> {
         Ok(())
     }
 
-    /// Writes the CPU time since the threads' last samples, and that of threads that have exited, of
-    /// the `process_ns` of the recording.
+    /// Writes the CPU time since the threads' last samples, and that of threads that have exited.
+    /// `process_ns`: CPU time of the process in the recording.
     fn write_rest(&mut self, process_ns: u64) {
         let tids: Vec<i32> = self.tasks.all().into_iter().map(|(tid, _)| tid).collect();
         let tasks = self.tasks;
@@ -568,6 +552,26 @@ fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn refused(refused: Refused, pid: u32, threads: usize) -> Error {
+    match refused {
+        Refused::Kernel(why) => Error::NotPermitted {
+            pid,
+            why: Refusal::of(&why),
+        },
+        Refused::TooMany {
+            processors,
+            needed,
+            limit,
+        } => Error::TooMany {
+            pid,
+            threads,
+            processors,
+            needed,
+            limit,
+        },
+    }
 }
 
 /// CPU time of a thread; `None` if it has exited.

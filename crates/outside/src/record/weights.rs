@@ -50,7 +50,7 @@ impl Weights {
         self.used.retain(|tid, _| lives(*tid));
     }
 
-    /// The time of threads since their last samples. `used_ns`: what a thread has used in total.
+    /// The time of threads since their last samples. `used_ns`: total CPU time of a thread.
     pub fn rest(
         &mut self,
         threads: &[i32],
