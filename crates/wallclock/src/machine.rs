@@ -770,6 +770,11 @@ impl<W: Clone> WallClock<W> {
             let Some(hot) = self.hot.get_mut(place).filter(|hot| hot.is_live) else {
                 continue;
             };
+            if hot.count == 0 && hot.class < RUNS {
+                // Its run was reported a moment ago, and no read of the next one was made.
+                (hot.count, hot.since_ns) = (1, hot.until_ns);
+                hot.until_ns = self.tick.at_ns;
+            }
             if hot.count > 0 {
                 // A block without a read so far counts for the place of the last read.
                 let missing = match self.reads_alone {
