@@ -36,8 +36,8 @@ pub struct Content<'a> {
 }
 
 impl Maker {
-    /// The bodies of a part of a recording. There are several in Parquet and for Pyroscope, and none
-    /// if it has no samples.
+    /// The bodies of a part of a recording. There are several in Parquet and for Pyroscope. A part
+    /// without samples has none.
     pub fn bodies(&self, of: &Content<'_>, profile: &Profile) -> Result<Vec<Body>> {
         match (self.receiver.kind(), self.form) {
             (_, BodyForm::Parquet) => self.tables(of, profile),
@@ -144,7 +144,7 @@ fn file_name(of: &Content<'_>) -> String {
     format!("{}-{stamp}-{:09}", of.name, of.from_ns % SECOND)
 }
 
-/// The rate of samples in Hz, and their distance. Pyroscope knows the rate only, which is whole, and
+/// The rate of samples in Hz, and their distance. Pyroscope gets the rate, which is whole, and
 /// derives the distance from it in the same way.
 fn sample_rate(profile: &Profile) -> (u64, u64) {
     const SECOND: u64 = 1_000_000_000;

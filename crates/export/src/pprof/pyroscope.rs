@@ -2,8 +2,8 @@
 //!
 //! The server makes the kind of a profile from its first types of values, and a series of each
 //! combination of labels. So a profile has the types of one kind, and labels have few values: the
-//! group of the thread, the endpoint, the cause, and those of the program. The span is no label of a
-//! series there. Numbers of threads, traces, details and owners are left out.
+//! group of the thread, the endpoint, the cause, and those of the program. The span makes no series
+//! there. Numbers of threads, traces, details and owners are left out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
