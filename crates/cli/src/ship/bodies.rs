@@ -37,7 +37,7 @@ pub struct Content<'a> {
 
 impl Maker {
     /// The bodies of a part of a recording. There are several in Parquet and for Pyroscope. A part
-    /// without samples has none.
+    /// without samples has no body.
     pub fn bodies(&self, of: &Content<'_>, profile: &Profile) -> Result<Vec<Body>> {
         match (self.receiver.kind(), self.form) {
             (_, BodyForm::Parquet) => self.tables(of, profile),

@@ -37,7 +37,7 @@ struct Times {
 }
 
 impl Times {
-    /// The beginning is before the first sample and the first marker: Perfetto drops negative times.
+    /// The beginning is before the first sample and marker, because Perfetto drops negative times.
     fn new(profile: &Profile, markers: impl Iterator<Item = u64>) -> Times {
         let samples = profile.samples().iter().map(|it| it.time_ns);
         let allocations = profile.allocations().iter().map(|it| it.time_ns);
