@@ -173,6 +173,30 @@ impl Art {
         self
     }
 
+    /// A wall-clock sample of a thread that works for a request: its time and its milliseconds.
+    pub(crate) fn request_look(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        request: u64,
+        cause: &str,
+        stack: &str,
+        (at_ms, ms): (u64, u64),
+    ) -> &mut Art {
+        self.look(thread, endpoint, cause, stack, 1, ms);
+        let name = Some(self.builder.name(endpoint));
+        let context = self.builder.context(Context {
+            local_root_span_id: request,
+            endpoint: name,
+            ..Context::default()
+        });
+        let time_ns = self.builder.info.start_ns + at_ms * MS;
+        if let Some((look, _)) = self.looks.last_mut() {
+            (look.time_ns, look.context) = (time_ns, Some(context));
+        }
+        self
+    }
+
     /// Samples of a thread that is not a Java thread.
     pub(crate) fn native(&mut self, thread: &str, count: u64, ms: u64) -> &mut Art {
         self.thread(thread, false, false);
@@ -568,7 +592,7 @@ impl Art {
         builder
     }
 
-    fn verdict(&mut self, check: Check) -> Verdict {
+    pub(crate) fn verdict(&mut self, check: Check) -> Verdict {
         let (profile, filter) = (self.profile(), WallFilter::default());
         check(&Facts::new(&profile, &filter))
     }
