@@ -1,6 +1,7 @@
 //! The state machine with one thread.
 
 use super::*;
+use crate::labels::Shown;
 
 const TICK_NS: u64 = 20_000_000;
 
@@ -176,7 +177,16 @@ fn idle_thread_has_all_its_time_at_any_end() {
         let (rest_ns, unsampled_ns) = weight(&mut clock.clone());
         // A block that was reported as a whole may go on behind the end.
         let (all_ns, lived_ns) = (reported_ns + rest_ns, u64::from(number) * TICK_NS);
-        assert!(all_ns >= lived_ns && unsampled_ns == 0, "{number}: {all_ns}");
+        assert!(
+            all_ns >= lived_ns && unsampled_ns == 0,
+            "{number}: {all_ns}"
+        );
         assert!(all_ns <= lived_ns || rest_ns == 0, "{number}: {all_ns}");
+        // If the thread ends in this tick, it has lived for the ticks before.
+        let mut without = clock.clone();
+        without.end(0);
+        let (rest_ns, _) = weight(&mut without);
+        assert!(reported_ns + rest_ns >= lived_ns - TICK_NS, "{number}");
+        assert!(reported_ns + rest_ns <= lived_ns - TICK_NS || rest_ns == 0);
     }
 }

@@ -167,6 +167,7 @@ fn released() -> Vec<Part> {
         containers(),
         packages,
         collector(),
+        pyroscope(),
         other_tools(),
         arm64(),
     ]
@@ -192,6 +193,15 @@ fn collector() -> Part {
         "the collector has our sums",
         Count::One,
         "examples/collector/run --jdk 17",
+    )
+}
+
+/// Pyroscope's server, if this machine has it.
+fn pyroscope() -> Part {
+    part(
+        "Pyroscope has our sums",
+        Count::One,
+        "examples/pyroscope/run --jdk 17",
     )
 }
 
@@ -336,6 +346,7 @@ mod tests {
             "xtask/arm64",
             "examples/containers/run",
             "examples/collector/run",
+            "examples/pyroscope/run",
             "examples/interop/run",
         ];
         for all in [false, true] {
