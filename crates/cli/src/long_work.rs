@@ -173,13 +173,13 @@ mod tests {
     fn line_has_the_step_and_the_part_that_is_read() {
         let after = Duration::from_secs(12);
         let of = |step, bytes| line("report of a.jfr", step, bytes, after);
-        assert_eq!(of(None, (0, 0)), "report of a.jfr: 12 s");
+        assert_eq!(of(None, (0, 0)), "report of a.jfr: 12.0s");
         let reading = of(Some(Step::Reading), (4_299, 10_000));
-        assert_eq!(reading, "report of a.jfr: reading (42 %), 12 s");
+        assert_eq!(reading, "report of a.jfr: reading (42 %), 12.0s");
         let more = of(Some(Step::Reading), (10_080, 10_000));
-        assert_eq!(more, "report of a.jfr: reading (100 %), 12 s");
+        assert_eq!(more, "report of a.jfr: reading (100 %), 12.0s");
         let page = of(Some(Step::Page), (10_000, 10_000));
-        assert_eq!(page, "report of a.jfr: writing the page, 12 s");
+        assert_eq!(page, "report of a.jfr: writing the page, 12.0s");
     }
 
     #[test]
