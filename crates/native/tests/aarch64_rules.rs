@@ -96,6 +96,17 @@ fn return_address_without_saved_frame_pointer_is_unsupported() {
 }
 
 #[test]
+fn frame_of_8_kib_has_its_record_at_its_end() {
+    // CFA = sp + 8496; x29 at CFA - 8496, x30 above it.
+    let program = [0x41, 0x0e, 0xb0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];
+    let expected = Rule::Record { cfa_bytes: 8496 };
+    assert_eq!(rules(b"zR", 30, &program, &[4]), [expected]);
+    // The record is at CFA - 8496, but sp is lower.
+    let program = [0x41, 0x0e, 0xc0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];
+    assert_eq!(rules(b"zR", 30, &program, &[4]), [Rule::Unsupported]);
+}
+
+#[test]
 fn roots_and_trampolines_are_recognised() {
     assert_eq!(rules(b"zR", 30, &[0x07, 30], &[0]), [Rule::End]);
     assert_eq!(rules(b"zRS", 30, &[], &[0, 60]), [Rule::SignalFrame; 2]);

@@ -36,6 +36,12 @@ pub enum Rule {
         /// Location of the saved rbp.
         rbp: SavedRbp,
     },
+    /// aarch64: `CFA = sp + cfa_bytes`; the frame record is at sp, further below the CFA than
+    /// [`SavedRbp`] can say.
+    Record {
+        /// Bytes added to sp; a multiple of 8.
+        cfa_bytes: u32,
+    },
     /// A PLT entry: `CFA = rsp + 8 + ((rip & 15) >= 11 ? 8 : 0)`, as every linker emits it.
     Plt,
     /// A signal trampoline: the interrupted registers lie in the `ucontext` at rsp.
@@ -62,6 +68,7 @@ const KIND_PLT: u32 = 3;
 const KIND_SIGNAL: u32 = 4;
 const KIND_END: u32 = 5;
 const KIND_UNSUPPORTED: u32 = 6;
+const KIND_RECORD: u32 = 7;
 /// Largest CFA offset in bytes that the packed form holds (19 bits of words).
 pub const CFA_BYTES_MAX: u32 = ((1 << 19) - 1) * 8;
 /// Largest slot number of a saved rbp that the packed form holds.
@@ -77,6 +84,7 @@ impl Rule {
             Rule::SignalFrame => return KIND_SIGNAL,
             Rule::End => return KIND_END,
             Rule::Unsupported => return KIND_UNSUPPORTED,
+            Rule::Record { cfa_bytes } => (KIND_RECORD, cfa_bytes, SavedRbp::Same),
             Rule::Sp { cfa_bytes, rbp } => (KIND_SP, cfa_bytes, rbp),
             Rule::Fp { cfa_bytes, rbp } => (KIND_FP, cfa_bytes, rbp),
         };
@@ -108,6 +116,7 @@ impl Rule {
             KIND_PLT => Rule::Plt,
             KIND_SIGNAL => Rule::SignalFrame,
             KIND_END => Rule::End,
+            KIND_RECORD => Rule::Record { cfa_bytes },
             _ => Rule::Unsupported,
         }
     }
@@ -202,6 +211,7 @@ mod tests {
             }
         }
         for rule in [
+            Rule::Record { cfa_bytes: 0x2130 },
             Rule::Gap,
             Rule::Plt,
             Rule::SignalFrame,

@@ -4,7 +4,7 @@
 //!
 //! It must not know about sections or tables: instructions in, `(address, Rule)` out.
 
-use dwell_walker::native::{CFA_BYTES_MAX, Rule, SavedRbp};
+use dwell_walker::native::{CFA_BYTES_MAX, RBP_SLOT_MAX, Rule, SavedRbp};
 use gimli::{CallFrameInstruction, EndianSlice, LittleEndian, Register, UnwindSection};
 
 use super::Error;
@@ -190,13 +190,26 @@ impl State {
         match self.cfa {
             _ if self.rsp != Saved::Unset => Rule::Unsupported,
             Cfa::Register(gimli::AArch64::SP, offset) => {
-                cfa_rule(offset, |cfa_bytes| Rule::Sp { cfa_bytes, rbp })
+                let is_far = matches!(rbp, SavedRbp::At(slot) if slot > RBP_SLOT_MAX);
+                let is_record = rbp_bytes(rbp) == offset;
+                cfa_rule(offset, |cfa_bytes| match is_far && is_record {
+                    true => Rule::Record { cfa_bytes },
+                    false => Rule::Sp { cfa_bytes, rbp },
+                })
             }
             Cfa::Register(gimli::AArch64::X29, offset) => {
                 cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp })
             }
             _ => Rule::Unsupported,
         }
+    }
+}
+
+/// Distance of a saved frame pointer from the CFA, in bytes; 0 if it is not saved.
+fn rbp_bytes(rbp: SavedRbp) -> i64 {
+    match rbp {
+        SavedRbp::Same => 0,
+        SavedRbp::At(slot) => i64::from(slot) * 8,
     }
 }
 

@@ -103,6 +103,9 @@ pub fn read_entry<M: Memory>(
     if !method::is_plausible(mem, layout, regs.x12) || !in_entry(mem, code, regs.pc) {
         return Ok(None);
     }
+    if is_in_whole_frame(mem, code, regs)? {
+        return Ok(None);
+    }
     let callee = |caller: NativeRegs, sp| Interpreted {
         method: regs.x12,
         bci: -1,
@@ -128,6 +131,23 @@ pub fn read_entry<M: Memory>(
     };
     let sp = sender.unwrap_or(regs.sp);
     Ok(is_return(caller.pc).then(|| callee(caller, sp)))
+}
+
+/// Whether the rest of a method's entry, after the frame has been built, was interrupted. The slot
+/// of the caller's sp is stored last. Calls from there (to count, or to enter a monitor) may have
+/// changed the register that it was in, and leave their return address in x30.
+fn is_in_whole_frame<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
+    if regs.fp < regs.sp.wrapping_add(FIXED_PART_BYTES) {
+        return Ok(false);
+    }
+    let slot = |below: u64| mem.word(regs.fp.wrapping_sub(below));
+    if slot(METHOD)? != regs.x12 {
+        return Ok(false);
+    }
+    let sender_sp = slot(SENDER_SP)?;
+    let is_stored = interpreted_sp(regs.fp, sender_sp).is_some();
+    let is_sender = [regs.x19, regs.x13].contains(&sender_sp);
+    Ok(is_stored && (is_sender || in_entry(mem, code, regs.lr)))
 }
 
 /// Whether the frame pointer is where that of a frame being built is.

@@ -54,6 +54,14 @@ const fn return_address(word: u64) -> u64 {
     word & 0xffff_ffff_ffff
 }
 
+/// The step to a caller. The outermost frame returns to 0.
+const fn called_from(caller: NativeRegs) -> NativeStep {
+    match caller.pc {
+        0 => NativeStep::End,
+        _ => NativeStep::Caller(caller),
+    }
+}
+
 fn linked<M: Memory>(mem: &M, fp: u64) -> Result<NativeRegs, Fault> {
     Aarch64.linked(mem, fp)
 }
@@ -139,6 +147,11 @@ impl Machine for Aarch64 {
             Rule::End => return Ok(NativeStep::End),
             Rule::Sp { cfa_bytes, rbp } => (at.sp.wrapping_add(cfa_bytes.into()), rbp),
             Rule::Fp { cfa_bytes, rbp } => (at.fp.wrapping_add(cfa_bytes.into()), rbp),
+            Rule::Record { cfa_bytes } => {
+                let caller = self.linked(mem, at.sp)?;
+                let sp = at.sp.wrapping_add(cfa_bytes.into());
+                return Ok(called_from(NativeRegs { sp, ..caller }));
+            }
             // An entry of the PLT only jumps.
             Rule::Plt => (at.sp, SavedRbp::Same),
             Rule::SignalFrame => {
@@ -158,10 +171,18 @@ impl Machine for Aarch64 {
             (SavedRbp::Same, None) => return Ok(NativeStep::NoRule),
         };
         let pc = return_address(word);
-        if pc == 0 {
-            return Ok(NativeStep::End);
-        }
-        Ok(NativeStep::Caller(NativeRegs { pc, sp: cfa, fp }))
+        Ok(called_from(NativeRegs { pc, sp: cfa, fp }))
+    }
+
+    /// Code that the compilers have not made, such as HotSpot's own copies of memory, most often
+    /// has neither rules nor a frame.
+    fn returns_by_link(self) -> bool {
+        true
+    }
+
+    /// frame_aarch64.hpp; vmStructs does not have it.
+    fn call_wrapper_slot(self) -> i64 {
+        -8
     }
 
     fn leaf_caller<M: Memory>(self, _: &M, regs: &Regs) -> Result<NativeRegs, Fault> {

@@ -49,6 +49,15 @@ fn rules_strip_signatures_from_return_addresses() {
     assert_eq!(caller(&[0; 4], saved(32, 2), None), Ok(None), "the root");
 }
 
+/// A record more than 1023 words below the CFA.
+#[test]
+fn large_frame_has_its_record_at_sp() {
+    let record = Rule::Record { cfa_bytes: 8496 };
+    let found = caller(&[7, SIGNED], record, None);
+    assert_eq!(found, Ok(Some((CALLER, 8496, 7))));
+    assert_eq!(caller(&[7, 0], record, None), Ok(None), "the root");
+}
+
 #[test]
 fn link_register_returns_from_interrupted_leaves_only() {
     let leaf = Rule::Sp {

@@ -3,7 +3,7 @@
 //! back and were not taken. Code that cannot be followed gives no result.
 
 use super::{Regs, encoding, return_address};
-use crate::hotspot::machine::{Checks, WayOut};
+use crate::hotspot::machine::{Checks, WayOut, is_generated_caller};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
 
@@ -13,6 +13,9 @@ const STEPS_MAX: u32 = 2048;
 const ENTRY_STEPS_MAX: u32 = 96;
 /// Maximum distance from sp of a word of the frame.
 const FRAME_MAX: u64 = 1 << 16;
+
+/// Maximum room for the arguments of a method that is jumped to.
+const ROOM_MAX: u64 = 4096;
 
 /// The values on a way.
 struct State {
@@ -25,6 +28,8 @@ struct State {
     /// The two registers of which one has the caller's sp, by version: x19 and x13.
     sender_sp: [Option<u64>; 2],
     is_entry: bool,
+    /// Whether a jump to an address in a register leaves the code.
+    jumps: bool,
 }
 
 impl State {
@@ -37,6 +42,7 @@ impl State {
             low: regs.sp,
             sender_sp: [Some(regs.x19), Some(regs.x13)],
             is_entry: false,
+            jumps: false,
         }
     }
 
@@ -49,6 +55,7 @@ impl State {
             low: at.sp,
             sender_sp: [None; 2],
             is_entry: false,
+            jumps: true,
         }
     }
 
@@ -76,9 +83,20 @@ impl State {
     }
 }
 
-/// The caller that generated code returns to when it continues from `regs`.
-pub fn caller<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> Option<WayOut> {
-    follow(mem, State::interrupted(regs), STEPS_MAX, checks)
+/// The caller that generated code returns to when it continues from `regs`. It may also end with a
+/// jump to another method, which then has that caller. The interpreter's code may not: it jumps
+/// after each bytecode.
+pub fn caller<M: Memory>(
+    mem: &M,
+    regs: &Regs,
+    jumps: bool,
+    checks: &impl Checks,
+) -> Option<WayOut> {
+    let state = State {
+        jumps,
+        ..State::interrupted(regs)
+    };
+    follow(mem, state, STEPS_MAX, checks)
 }
 
 /// The same for code that has made a call, at its return.
@@ -120,6 +138,9 @@ fn follow<M: Memory>(
                 is_entry: state.is_entry,
             });
         }
+        if state.jumps && encoding::is_jump_to_register(next) {
+            return jumping_caller(&state, checks);
+        }
         if let Some(distance) = encoding::jump(next) {
             state.pc = state.pc.wrapping_add_signed(distance);
             continue;
@@ -128,6 +149,19 @@ fn follow<M: Memory>(
         state.pc = state.pc.wrapping_add(encoding::BYTES);
     }
     None
+}
+
+/// The caller when the code jumps to a method. An adapter has set the caller's sp before it made
+/// room for arguments (sharedRuntime_aarch64.cpp, `gen_c2i_adapter`).
+fn jumping_caller(state: &State, checks: &impl Checks) -> Option<WayOut> {
+    let (pc, fp) = (return_address(state.lr?), state.fp?);
+    let is_near = |sp: &u64| sp & 15 == 0 && sp.wrapping_sub(state.sp) < ROOM_MAX;
+    let senders = state.sender_sp.into_iter().flatten().filter(is_near);
+    let mut callers = senders
+        .chain([state.sp])
+        .map(|sp| NativeRegs { pc, sp, fp });
+    let caller = callers.find(|caller| is_generated_caller(checks, *caller))?;
+    Some(caller.into())
 }
 
 /// The effect of any other instruction.
@@ -171,6 +205,14 @@ fn step<M: Memory>(mem: &M, next: u32, state: &mut State) -> Option<()> {
         state.sp = state.sp.wrapping_add_signed(transfer.moves_sp);
         return near(state);
     }
+    if let Some(number) = encoding::moves_sp_by_vectors(next) {
+        state.sp = state.sp.wrapping_add_signed(number);
+        return near(state);
+    }
+    if let Some(register @ (13 | 19)) = encoding::copies_sp(next) {
+        state.set(register, Some(state.sp));
+        return Some(());
+    }
     // br, blr with other forms, brk, hlt, udf, and stores of vectors that move sp.
     let leaves = next & 0xfe00_0000 == 0xd600_0000 || next & 0xff00_0000 == 0xd400_0000;
     let is_vectors = next & 0xbe80_03e0 == 0x0c80_03e0;
@@ -210,6 +252,10 @@ mod tests {
             pc == CALLER
         }
 
+        fn is_method(&self, pc: u64) -> bool {
+            self.is_return(pc)
+        }
+
         fn is_caller(&self, caller: NativeRegs) -> bool {
             caller.pc == CALLER
         }
@@ -226,7 +272,7 @@ mod tests {
     }
 
     fn of(codes: &[u32], regs: Regs) -> Option<(u64, u64)> {
-        let found = caller(&memory(codes), &regs, &Code)?;
+        let found = caller(&memory(codes), &regs, true, &Code)?;
         assert_eq!(found.caller.pc, CALLER);
         Some((found.caller.sp, found.caller.fp))
     }
@@ -247,11 +293,46 @@ mod tests {
         assert_eq!(of(&[0x8b01_0000, RET], other), None, "no return address");
         // mov x30, x1; ret
         assert_eq!(of(&[0xaa01_03fe, RET], regs), None, "an unknown one");
-        // A word that is no instruction; br x8.
-        assert_eq!(of(&[0, RET], regs), None);
-        assert_eq!(of(&[0xd61f_0100, RET], regs), None);
+        assert_eq!(of(&[0, RET], regs), None, "no instruction");
         // A loop without an end.
         assert_eq!(of(&[0x1400_0000], regs), None);
+    }
+
+    const JUMP: u32 = 0xd61f_0100; // br x8
+
+    #[test]
+    fn code_that_jumps_to_a_method_has_its_caller() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK,
+            fp: 7,
+            lr: CALLER,
+            ..Regs::default()
+        };
+        // ldr x8, [x12, 80]; br x8
+        assert_eq!(of(&[0xf940_2988, JUMP], regs), Some((STACK, 7)));
+        // mov x13, sp; sub sp, sp, 32; br x8; and with x19.
+        for copy in [0x9100_03ed, 0x9100_03f3] {
+            let to_interpreter = [copy, 0xd100_83ff, JUMP];
+            assert_eq!(of(&to_interpreter, regs), Some((STACK, 7)));
+        }
+        let mem = memory(&[0xf940_2988, JUMP]);
+        assert_eq!(caller(&mem, &regs, false, &Code), None, "a bytecode");
+    }
+
+    #[test]
+    fn vectors_popped_move_sp() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK - 64,
+            fp: 7,
+            lr: 3,
+            ..Regs::default()
+        };
+        // ld1 {v0.1d-v3.1d}, [sp], 32; ld1 {v4.2d-v5.2d}, [sp], 32; add sp, sp, 16
+        let pops = [0x0cdf_2fe0, 0x4cdf_afe4, 0x9100_43ff];
+        let code = [&pops[..], &[0xa8c1_7bfd, RET]].concat();
+        assert_eq!(of(&code, regs), Some((STACK + 32, STACK + 0x100)));
     }
 
     #[test]
