@@ -169,6 +169,7 @@ fn released() -> Vec<Part> {
         collector(),
         other_tools(),
         arm64(),
+        arm64_jvms(),
     ]
 }
 
@@ -214,6 +215,13 @@ fn containers() -> Part {
 /// The crates that differ on arm64, compiled for it, and their unit tests under emulation.
 fn arm64() -> Part {
     part("arm64 under emulation", Count::Harness, "xtask/arm64")
+}
+
+/// JVMs on arm64 Linux in an emulated machine. Their weights are compared with another clock.
+fn arm64_jvms() -> Part {
+    let mut jvms = part("JVMs on emulated arm64", Count::One, "xtask/arm64-vm");
+    jvms.kind = Kind::Measured;
+    jvms
 }
 
 /// The check of the built files for other libcs.
@@ -334,6 +342,7 @@ mod tests {
         let scripts = [
             "xtask/packages",
             "xtask/arm64",
+            "xtask/arm64-vm",
             "examples/containers/run",
             "examples/collector/run",
             "examples/interop/run",

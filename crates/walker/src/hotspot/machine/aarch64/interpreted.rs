@@ -171,6 +171,7 @@ pub fn is_being_built<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hotspot::codecache::CODE_CACHE_WORDS;
     use crate::hotspot::test_memory::Bytes;
     extern crate std;
     use std::vec::Vec;
@@ -241,5 +242,43 @@ mod tests {
         assert_eq!(interpreted_sp(fp, 0), None);
         assert_eq!(interpreted_sp(fp, fp + SENDER_MAX + 16), None, "too far");
         assert_eq!(interpreted_sp(fp, fp - SENDER_MAX - 16), None);
+    }
+    #[test]
+    fn entry_with_a_whole_frame_is_not_before_it() {
+        const METHOD_AT: u64 = 0x77_0000;
+        const FP: u64 = STACK + 0x200;
+        const SENDER: u64 = FP + 0x20;
+        const ENTRY: u64 = CODE + 0x40;
+        // One codelet of 0x100 bytes, of a method entry.
+        let mut mem = Bytes::of_words(&[(CODE, &[0x100, 0x9000])]);
+        mem.add(0x9000, b"method e");
+        // The frame's slots of the method, the last sp and the caller's sp.
+        mem.add_words(FP - METHOD, &[METHOD_AT, 0, SENDER, STACK + 0x300, CALLER]);
+        let mut words = [0; CODE_CACHE_WORDS];
+        words[CODE_CACHE_WORDS - 3] = CODE;
+        words[CODE_CACHE_WORDS - 2] = CODE + 0x100;
+        let code = CodeCache::from_words(&words);
+        let is_whole = |regs: Regs| is_in_whole_frame(&mem, &code, &regs).unwrap();
+        let whole = Regs {
+            pc: ENTRY,
+            sp: STACK + 0x100,
+            fp: FP,
+            lr: CALLER,
+            x12: METHOD_AT,
+            x13: SENDER,
+            ..Regs::default()
+        };
+        assert!(is_whole(whole));
+        let (x13, x19) = (7, SENDER);
+        assert!(is_whole(Regs { x13, x19, ..whole }), "since 20");
+        let lr = ENTRY + 8;
+        assert!(is_whole(Regs { x13, lr, ..whole }), "after a call");
+        // The frame of a caller that calls itself: its caller's sp is another one.
+        let x13 = STACK + 0x100;
+        assert!(!is_whole(Regs { x13, ..whole }), "not built yet");
+        let sp = FP - FIXED_PART_BYTES + 16;
+        assert!(!is_whole(Regs { sp, ..whole }), "being built");
+        let x12 = METHOD_AT + 8;
+        assert!(!is_whole(Regs { x12, ..whole }), "another method's");
     }
 }
