@@ -23,8 +23,10 @@ struct State {
     sp: u64,
     fp: Option<u64>,
     lr: Option<u64>,
-    /// sp at the beginning. Words below it are written on the way, and not known.
+    /// sp at the beginning. Words below it are written on the way, and not known but for `pushed`.
     low: u64,
+    /// Where the frame pointer and the link register were stored last on the way, and their values.
+    pushed: [(u64, Option<u64>); 2],
     /// The two registers of which one has the caller's sp, by version: x19 and x13.
     sender_sp: [Option<u64>; 2],
     is_entry: bool,
@@ -40,6 +42,7 @@ impl State {
             fp: Some(regs.fp),
             lr: Some(regs.lr),
             low: regs.sp,
+            pushed: [(0, None); 2],
             sender_sp: [Some(regs.x19), Some(regs.x13)],
             is_entry: false,
             jumps: false,
@@ -53,6 +56,7 @@ impl State {
             fp: Some(at.fp),
             lr: None,
             low: at.sp,
+            pushed: [(0, None); 2],
             sender_sp: [None; 2],
             is_entry: false,
             jumps: true,
@@ -80,6 +84,23 @@ impl State {
             encoding::LR => self.lr = value,
             _ => {}
         }
+    }
+}
+
+impl State {
+    fn push(&mut self, register: u32, at: u64) {
+        let value = self.get(register);
+        let [fp, lr] = &mut self.pushed;
+        match register {
+            encoding::FP => *fp = (at, value),
+            encoding::LR => *lr = (at, value),
+            _ => {}
+        }
+    }
+
+    fn pushed_at(&self, at: u64) -> Option<u64> {
+        let (_, value) = *self.pushed.iter().find(|(place, _)| *place == at)?;
+        value
     }
 }
 
@@ -193,11 +214,13 @@ fn step<M: Memory>(mem: &M, next: u32, state: &mut State) -> Option<()> {
     if let Some(transfer) = encoding::transfer(next) {
         for (register, at) in transfer.registers.into_iter().flatten() {
             let at = state.sp.wrapping_add_signed(at);
-            if transfer.is_load && matches!(register, 13 | 19 | encoding::FP | encoding::LR) {
+            if !transfer.is_load {
+                state.push(register, at);
+            } else if matches!(register, 13 | 19 | encoding::FP | encoding::LR) {
                 let word = if at >= state.low {
                     mem.word(at).ok()
                 } else {
-                    None
+                    state.pushed_at(at)
                 };
                 state.set(register, word);
             }
@@ -363,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn words_written_on_the_way_are_unknown() {
+    fn words_written_on_the_way_are_known_registers() {
         let regs = Regs {
             pc: CODE,
             sp: STACK + 32,
@@ -371,8 +394,13 @@ mod tests {
             lr: CALLER,
             ..Regs::default()
         };
-        // stp x29, x30, [sp, -16]!; ldp x29, x30, [sp], 16; ret: the words there are older.
-        assert_eq!(of(&[0xa9bf_7bfd, 0xa8c1_7bfd, RET], regs), None);
+        // stp x29, x30, [sp, -16]!; mov x29, sp; blr x8; ldp x29, x30, [sp], 16; ret: the words
+        // there are older.
+        let (push, pop) = (0xa9bf_7bfd, 0xa8c1_7bfd);
+        let code = [push, 0x9100_03fd, 0xd63f_0100, pop, RET];
+        assert_eq!(of(&code, regs), Some((STACK + 32, 7)));
+        // stp x0, x1, [sp, -16]!: nothing is known about these.
+        assert_eq!(of(&[0xa9bf_07e0, pop, RET], regs), None);
     }
 
     #[test]
