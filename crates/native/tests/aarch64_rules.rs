@@ -80,11 +80,18 @@ fn frame_with_signed_return_address_has_rules() {
 }
 
 #[test]
-fn return_address_without_saved_frame_pointer_is_unsupported() {
+fn return_address_without_saved_frame_pointer_has_a_slot() {
     // CFA = sp + 16; x19 at CFA - 16, x30 at CFA - 8.
     let program = [0x41, 0x0e, 16, 0x93, 2, 0x9e, 1];
-    let found = rules(b"zR", 30, &program, &[0, 4]);
-    assert_eq!(found, [LEAF, Rule::Unsupported]);
+    let link = Rule::Link {
+        cfa_bytes: 16,
+        slot: 1,
+    };
+    assert_eq!(rules(b"zR", 30, &program, &[0, 4]), [LEAF, link]);
+}
+
+#[test]
+fn return_address_far_from_the_frame_pointer_is_unsupported() {
     // x29 at CFA - 16, x30 below it.
     let program = [0x41, 0x0e, 32, 0x9d, 2, 0x9e, 3];
     assert_eq!(rules(b"zR", 30, &program, &[4]), [Rule::Unsupported]);

@@ -42,6 +42,14 @@ pub enum Rule {
         /// Bytes added to sp; a multiple of 8.
         cfa_bytes: u32,
     },
+    /// aarch64: `CFA = sp + cfa_bytes`; the return address at `CFA - 8 * slot`, the frame pointer
+    /// unchanged.
+    Link {
+        /// Bytes added to sp; a multiple of 8.
+        cfa_bytes: u32,
+        /// 1 to 1023.
+        slot: u16,
+    },
     /// A PLT entry: `CFA = rsp + 8 + ((rip & 15) >= 11 ? 8 : 0)`, as every linker emits it.
     Plt,
     /// A signal trampoline: the interrupted registers lie in the `ucontext` at rsp.
@@ -85,6 +93,7 @@ impl Rule {
             Rule::End => return KIND_END,
             Rule::Unsupported => return KIND_UNSUPPORTED,
             Rule::Record { cfa_bytes } => (KIND_RECORD, cfa_bytes, SavedRbp::Same),
+            Rule::Link { cfa_bytes, slot } => (KIND_RECORD, cfa_bytes, SavedRbp::At(slot)),
             Rule::Sp { cfa_bytes, rbp } => (KIND_SP, cfa_bytes, rbp),
             Rule::Fp { cfa_bytes, rbp } => (KIND_FP, cfa_bytes, rbp),
         };
@@ -116,7 +125,8 @@ impl Rule {
             KIND_PLT => Rule::Plt,
             KIND_SIGNAL => Rule::SignalFrame,
             KIND_END => Rule::End,
-            KIND_RECORD => Rule::Record { cfa_bytes },
+            KIND_RECORD if slot == 0 => Rule::Record { cfa_bytes },
+            KIND_RECORD => Rule::Link { cfa_bytes, slot },
             _ => Rule::Unsupported,
         }
     }
@@ -212,6 +222,10 @@ mod tests {
         }
         for rule in [
             Rule::Record { cfa_bytes: 0x2130 },
+            Rule::Link {
+                cfa_bytes: 0x20,
+                slot: 4,
+            },
             Rule::Gap,
             Rule::Plt,
             Rule::SignalFrame,

@@ -172,11 +172,19 @@ impl State {
 }
 
 impl State {
-    /// A packed rule has one slot, so that it can express two forms: the frame pointer and the
-    /// return address are both unchanged, or both saved, the return address above the other.
+    /// A packed rule has one slot, so that it can express three forms: the frame pointer and the
+    /// return address are both unchanged, or both saved, the return address above the other, or
+    /// only the return address is saved.
     fn rule_of_aarch64(&self, is_signal: bool) -> Rule {
         if is_signal {
             return Rule::SignalFrame;
+        }
+        if self.rsp == Saved::Unset
+            && let (Some(SavedRbp::Same), Some(SavedRbp::At(slot))) =
+                (saved_rbp(self.rbp), saved_rbp(self.return_address))
+            && let Cfa::Register(gimli::AArch64::SP, offset) = self.cfa
+        {
+            return cfa_rule(offset, |cfa_bytes| Rule::Link { cfa_bytes, slot });
         }
         let rbp = match (saved_rbp(self.rbp), self.return_address) {
             (Some(SavedRbp::Same), Saved::Unset | Saved::Same) => SavedRbp::Same,

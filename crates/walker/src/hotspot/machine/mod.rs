@@ -147,6 +147,12 @@ pub trait Machine: Copy {
         false
     }
 
+    /// Bytes that wrappers of native methods push before they call a leaf routine.
+    #[inline]
+    fn leaf_call_bytes(self) -> u64 {
+        0
+    }
+
     /// Slot of the call wrapper in the frame of the call stub, in words from the frame pointer.
     fn call_wrapper_slot(self) -> i64;
 

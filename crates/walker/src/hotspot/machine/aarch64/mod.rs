@@ -152,6 +152,11 @@ impl Machine for Aarch64 {
                 let sp = at.sp.wrapping_add(cfa_bytes.into());
                 return Ok(called_from(NativeRegs { sp, ..caller }));
             }
+            Rule::Link { cfa_bytes, slot } => {
+                let sp = at.sp.wrapping_add(cfa_bytes.into());
+                let pc = return_address(mem.word(sp.wrapping_sub(u64::from(slot) * 8))?);
+                return Ok(called_from(NativeRegs { pc, sp, fp: at.fp }));
+            }
             // An entry of the PLT only jumps.
             Rule::Plt => (at.sp, SavedRbp::Same),
             Rule::SignalFrame => {
@@ -178,6 +183,11 @@ impl Machine for Aarch64 {
     /// has neither rules nor a frame.
     fn returns_by_link(self) -> bool {
         true
+    }
+
+    /// macroAssembler_aarch64.cpp, `call_VM_leaf_base`.
+    fn leaf_call_bytes(self) -> u64 {
+        16
     }
 
     /// frame_aarch64.hpp; vmStructs does not have it.

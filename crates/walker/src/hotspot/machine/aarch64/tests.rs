@@ -59,6 +59,17 @@ fn large_frame_has_its_record_at_sp() {
 }
 
 #[test]
+fn frame_without_a_record_keeps_the_frame_pointer() {
+    let link = Rule::Link {
+        cfa_bytes: 32,
+        slot: 2,
+    };
+    let found = caller(&[1, 2, SIGNED, 4], link, None);
+    assert_eq!(found, Ok(Some((CALLER, 32, STACK + 16))));
+    assert_eq!(caller(&[1, 2, 0, 4], link, None), Ok(None), "the root");
+}
+
+#[test]
 fn link_register_returns_from_interrupted_leaves_only() {
     let leaf = Rule::Sp {
         cfa_bytes: 0,
