@@ -160,9 +160,9 @@ pub struct Sampling {
     /// Maximum threads sampled at each tick [default: as many as --wall-budget allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub wall_threads: Option<u32>,
-    /// Maximum share of one CPU for wall-clock sampling
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = units::budget)]
-    pub wall_budget: f64,
+    /// Maximum share of one CPU for wall-clock sampling [default: 2%; with --no-agent 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = units::budget)]
+    pub wall_budget: Option<f64>,
     /// Restrict wall-clock samples: `context`, threads that handle a request (see docs/context.md)
     #[arg(long, value_enum, value_name = "WHICH")]
     pub filter: Option<Filter>,

@@ -36,8 +36,8 @@ pub fn options(args: &Start, events: &str, file: Option<&str>) -> String {
     if args.is_named("late") {
         let _ = write!(options, ",late={}ns", sampling.late.as_nanos());
     }
-    if args.is_named("wall_budget") {
-        let _ = write!(options, ",wall-budget={}%", sampling.wall_budget);
+    if let Some(budget) = sampling.wall_budget {
+        let _ = write!(options, ",wall-budget={budget}%");
     }
     if let Some(threads) = sampling.wall_threads {
         let _ = write!(options, ",wall-threads={threads}");

@@ -75,7 +75,7 @@ fn record(args: &Demo, java: &Path, outputs: &Outputs) -> Result<()> {
         event,
         wall: WALL,
         wall_threads: None,
-        wall_budget: WALL_BUDGET,
+        wall_budget: Some(WALL_BUDGET),
         filter: None,
         idle: CLIENTS.map(str::to_owned).to_vec(),
         late: units::LATE,

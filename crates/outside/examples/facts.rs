@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         vm: &vm,
         tasks: Tasks::new(pid, target.jvm().ns_pid),
         common: None,
+        sockets: Default::default(),
     };
     threads::for_each(&live, &vm.layout, |java_thread| {
         let tid = threads::kernel_id(&live, &vm.layout, java_thread).unwrap_or(0);

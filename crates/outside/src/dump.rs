@@ -256,6 +256,7 @@ impl<'d, 't> Dumper<'d, 't> {
                 vm,
                 tasks: Tasks::new(jvm.pid, jvm.ns_pid),
                 common: Some(Rc::default()),
+                sockets: Rc::default(),
             },
             namer: Namer::default(),
             waits: Known::new(&dwell_jdk::WAITS),

@@ -6,7 +6,7 @@
 
 use crate::memory::{Common, PAGE, Pages};
 use crate::names::shown_class;
-use crate::task::{Clock, Tasks};
+use crate::task::{Clock, Sockets, Tasks};
 use crate::vm::Vm;
 use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::monitors::{self, Contended, Owner};
@@ -169,6 +169,8 @@ pub struct Looker<'l, 't> {
     pub tasks: Tasks,
     /// Pages that reads may share, if they follow each other at once.
     pub common: Option<Rc<Common>>,
+    /// Sockets that were found a moment ago.
+    pub sockets: Rc<Sockets>,
 }
 
 impl<'t> Looker<'_, 't> {
@@ -193,7 +195,10 @@ impl<'t> Looker<'_, 't> {
                     let what = match call {
                         // Not in a system call, and not because of memory.
                         None if self.is_stopped(whom) => (Os::Waiting, Some(STOPPED.to_owned())),
-                        _ => self.tasks.call(call, |fds| self.vm.live.i32(fds).ok()),
+                        _ => {
+                            let poll = |fds| self.vm.live.i32(fds).ok();
+                            self.tasks.call(call, poll, &self.sockets)
+                        }
                     };
                     Some(self.off(whom, &pages, what, Some((sp, pc))))
                 }
@@ -312,7 +317,7 @@ impl<'t> Looker<'_, 't> {
         seen
     }
 
-    fn state_of(&self, value: u32) -> VmState {
+    pub(crate) fn state_of(&self, value: u32) -> VmState {
         let layout = &self.vm.layout;
         let is = |of: u64| present(of) && u64::from(value) == of;
         if is(layout.state_in_java) {
@@ -328,7 +333,7 @@ impl<'t> Looker<'_, 't> {
         }
     }
 
-    fn mounted(&self, now: &impl Memory, thread: u64) -> u64 {
+    pub(crate) fn mounted(&self, now: &impl Memory, thread: u64) -> u64 {
         let layout = &self.vm.layout;
         if !present(layout.thread_vthread) {
             return 0;

@@ -2,9 +2,12 @@
 
 use dwell_wall::cause::{Call, Fd, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
+use rustc_hash::FxHashMap;
+use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Maximum number of threads of a process.
 const TASKS_MAX: usize = 1 << 20;
@@ -48,6 +51,14 @@ impl Tasks {
         ids.collect()
     }
 
+    /// How many threads there are; 0 if unknown. The directory has a link from each folder in it
+    /// (stat(2)).
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let of = fs::metadata(format!("/proc/{}/task", self.pid));
+        of.map_or(0, |of| of.nlink().saturating_sub(2))
+    }
+
     /// The id in the innermost namespace (`NSpid`, proc(5)).
     fn inner(&self, tid: i32) -> Option<i32> {
         let text = self.read(tid, "status")?;
@@ -88,6 +99,16 @@ impl Tasks {
         Some(Clock(fs::File::open(path).ok()?))
     }
 
+    /// The files of a thread that is read again and again. `None` if it has exited.
+    #[must_use]
+    pub fn files(&self, tid: i32) -> Option<Files> {
+        Some(Files {
+            clock: self.clock(tid)?,
+            call: OnceCell::new(),
+            path: (self.pid, tid),
+        })
+    }
+
     /// CPU time of all threads, in user mode and in the kernel (`stat`, proc(5)).
     #[must_use]
     pub fn cpu_time(&self) -> (u64, u64) {
@@ -108,6 +129,7 @@ impl Tasks {
         &self,
         call: Option<Target>,
         poll: impl FnOnce(u64) -> Option<i32>,
+        sockets: &Sockets,
     ) -> (Os, Option<String>) {
         let Some(target) = call else {
             return (Os::NoCall, None);
@@ -132,7 +154,7 @@ impl Tasks {
             (Target::Descriptor(_) | Target::Other, ..) => Call::Other,
         };
         let detail = match socket {
-            Some(inode) => self.peer(inode),
+            Some(inode) => sockets.find(inode, || self.peer(inode)),
             None => path,
         };
         (Os::Call(call), detail)
@@ -152,6 +174,23 @@ impl Tasks {
     }
 }
 
+/// The other ends of sockets, by the sockets' numbers. The kernel's list has all sockets of the
+/// machine and takes a millisecond to read, so found ones are kept. A number may be used again, so
+/// they are kept for a moment only.
+#[derive(Debug, Default)]
+pub struct Sockets(RefCell<FxHashMap<String, Option<String>>>);
+
+impl Sockets {
+    fn find(&self, inode: &str, read: impl FnOnce() -> Option<String>) -> Option<String> {
+        if let Some(known) = self.0.borrow().get(inode) {
+            return known.clone();
+        }
+        let found = read();
+        self.0.borrow_mut().insert(inode.to_owned(), found.clone());
+        found
+    }
+}
+
 /// The kernel's counters of one thread.
 #[derive(Debug)]
 pub struct Clock(fs::File);
@@ -163,6 +202,40 @@ impl Clock {
         let mut bytes = [0; 128];
         let len = self.0.read_at(&mut bytes, 0).ok()?;
         proc::schedule(bytes.get(..len)?)
+    }
+}
+
+/// Files of one thread. Opening one costs several times as much as reading it.
+#[derive(Debug)]
+pub struct Files {
+    clock: Clock,
+    /// `syscall`, once it was needed.
+    call: OnceCell<Option<fs::File>>,
+    path: (u32, i32),
+}
+
+impl Files {
+    /// As [`Tasks::schedule`].
+    #[must_use]
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.clock.schedule()
+    }
+
+    /// As [`Tasks::whereabouts`].
+    #[must_use]
+    pub fn whereabouts(&self) -> Option<Whereabouts> {
+        let (pid, tid) = self.path;
+        let open = || fs::File::open(format!("/proc/{pid}/task/{tid}/syscall")).ok();
+        let file = self.call.get_or_init(open).as_ref()?;
+        let mut bytes = [0; 256];
+        let len = file.read_at(&mut bytes, 0).ok()?;
+        proc::whereabouts(bytes.get(..len)?)
+    }
+
+    /// Whether the number of the first descriptor is below `limit`.
+    #[must_use]
+    pub fn is_below(&self, limit: usize) -> bool {
+        usize::try_from(self.clock.0.as_raw_fd()).is_ok_and(|number| number < limit)
     }
 }
 
@@ -219,6 +292,7 @@ mod tests {
             all.iter()
                 .any(|(tid, inner)| *tid == pid as i32 && tid == inner)
         );
+        assert!(tasks.count() >= 1);
         assert!(tasks.name(pid as i32).is_some_and(|name| !name.is_empty()));
         assert!(tasks.state(pid as i32).is_some());
         assert!(Tasks::new(u32::MAX, 1).all().is_empty());
@@ -230,8 +304,8 @@ mod tests {
         let address = server.local_addr().unwrap();
         let client = std::net::TcpStream::connect(address).unwrap();
         let tasks = Tasks::new(std::process::id(), std::process::id());
-        let told = |fd: i32| tasks.call(Some(Target::Descriptor(fd)), |_| None);
-        use std::os::fd::AsRawFd;
+        let sockets = Sockets::default();
+        let told = |fd: i32| tasks.call(Some(Target::Descriptor(fd)), |_| None, &sockets);
         let on_socket = Os::Call(Call::On(Fd::Socket));
         assert_eq!(
             told(client.as_raw_fd()),
@@ -244,11 +318,20 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         let on_file = Os::Call(Call::On(Fd::File));
         assert_eq!(told(file.as_raw_fd()), (on_file, Some("/dev/null".into())));
-        let polled = tasks.call(Some(Target::Poll { fds: 7, count: 1 }), |at| {
-            (at == 7).then(|| client.as_raw_fd())
-        });
+        let poll = Some(Target::Poll { fds: 7, count: 1 });
+        let polled = tasks.call(poll, |at| (at == 7).then(|| client.as_raw_fd()), &sockets);
         assert_eq!(polled.0, on_socket);
-        assert_eq!(tasks.call(None, |_| None), (Os::NoCall, None));
+        assert_eq!(tasks.call(None, |_| None, &sockets), (Os::NoCall, None));
+    }
+
+    #[test]
+    fn known_sockets_are_not_read_again() {
+        let sockets = Sockets::default();
+        let end = || Some("peer 1".to_owned());
+        assert_eq!(sockets.find("7", end), end());
+        assert_eq!(sockets.find("7", || panic!("it is known")), end());
+        assert_eq!(sockets.find("8", || None), None);
+        assert_eq!(sockets.find("8", end), None);
     }
 
     #[test]

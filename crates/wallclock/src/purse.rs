@@ -4,9 +4,9 @@
 const HELD_S: f64 = 5.0;
 /// Fill, as seconds of the budget, from which all samples of known fingerprints are made.
 const FULL_S: f64 = 0.5;
-/// CPU time, in ns, that a recording may spend once on samples of new fingerprints. It may begin
+/// Samples of new fingerprints that a recording may make in addition, at any cost. It may begin
 /// with ten thousand threads that were never sampled.
-const FIRST_NS: f64 = 300_000_000.0;
+const FIRST: u32 = 12_000;
 /// Maximum part of an interval for samples in one tick. More would delay the next ticks.
 const TICK_PART: f64 = 0.25;
 /// Cost of a sample before one was measured, in ns.
@@ -22,8 +22,8 @@ pub struct Purse {
     fixed: usize,
     /// CPU time that may be spent, in ns; negative if overdrawn.
     held_ns: f64,
-    /// Remainder of [`FIRST_NS`].
-    first_ns: f64,
+    /// Remainder of [`FIRST`].
+    first: u32,
     sample_ns: f64,
     /// Samples that may still be made in this tick.
     left: usize,
@@ -38,7 +38,7 @@ impl Purse {
             share: Some(share),
             fixed: 0,
             held_ns: share * FULL_S * 1e9,
-            first_ns: FIRST_NS,
+            first: FIRST,
             sample_ns: SAMPLE_NS,
             left: 0,
         }
@@ -85,8 +85,8 @@ impl Purse {
         let cpu_ns = cpu_ns as f64;
         self.sample_ns += (cpu_ns - self.sample_ns) * STEP;
         self.sample_ns = self.sample_ns.max(SAMPLE_NS / 20.0);
-        if is_new && self.first_ns > 0.0 {
-            self.first_ns -= cpu_ns;
+        if is_new && self.first > 0 {
+            self.first -= 1;
             self.held_ns += cpu_ns;
         }
     }
@@ -94,7 +94,7 @@ impl Purse {
     /// Whether the budget allows a sample; `is_new`: its fingerprint is new.
     #[must_use]
     pub fn can_pay(&self, is_new: bool) -> bool {
-        let has_some = self.held_ns > 0.0 || is_new && self.first_ns > 0.0;
+        let has_some = self.held_ns > 0.0 || is_new && self.first > 0;
         self.left > 0 && (self.share.is_none() || has_some)
     }
 

@@ -68,7 +68,10 @@ pub fn start_options(sampling: &Sampling) -> String {
     );
     if sampling.has(Event::Wall) {
         let wall = sampling.wall.as_nanos();
-        options += &format!(",wall={wall}ns,wall-budget={}%", sampling.wall_budget);
+        options += &format!(",wall={wall}ns");
+        if let Some(budget) = sampling.wall_budget {
+            options += &format!(",wall-budget={budget}%");
+        }
         if let Some(threads) = sampling.wall_threads {
             options += &format!(",wall-threads={threads}");
         }

@@ -11,6 +11,9 @@ use dwell_outside::{Live, Vm};
 use dwell_profile::{count, plural};
 use std::time::Duration;
 
+/// Default share of one CPU for wall-clock samples, in percent. A read from outside costs about ten
+/// times as much as one by the agent, and takes no time of the program's own threads.
+const WALL_BUDGET: f64 = 5.0;
 /// Time between two checks of the clock, Ctrl-C and the JVM.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -63,7 +66,7 @@ pub fn wanted(sampling: &Sampling) -> Wanted {
             false => sampling.wall,
         },
         wall: sampling.has(Event::Wall).then_some(sampling.wall),
-        wall_budget: sampling.wall_budget,
+        wall_budget: sampling.wall_budget.unwrap_or(WALL_BUDGET),
         depth: sampling.depth as usize,
         version: env!("CARGO_PKG_VERSION"),
         options: "--no-agent".to_owned(),

@@ -51,6 +51,8 @@ pub struct Looks<'l> {
     pub weight_ns: u64,
     /// Number of samples.
     pub count: u64,
+    /// Number of independent samples of equal weight that they count for.
+    pub choices: u64,
     /// The virtual thread that is mounted, or that waits without a carrier.
     pub logical: Option<Virtual>,
     /// The owner of the awaited object.
@@ -280,7 +282,7 @@ impl Chunk {
     /// carrier.
     pub fn looks(&mut self, facts: Option<Facts>, looks: Looks<'_>) {
         self.wall_sums
-            .add(looks.cause, looks.weight_ns, looks.count, looks.count);
+            .add(looks.cause, looks.weight_ns, looks.count, looks.choices);
         let (thread, carrier) = match (facts, looks.logical) {
             (Some(facts), logical) => self.logical(facts, logical),
             (None, Some(logical)) => (self.virtual_thread(logical), None),
@@ -297,7 +299,7 @@ impl Chunk {
             detail: looks.detail,
             weight_ns: looks.weight_ns,
             count: looks.count,
-            choices: looks.count,
+            choices: looks.choices,
             owner,
             owner_stack: looks.owner_stack,
             failure: looks.failure,

@@ -166,7 +166,7 @@ fn list(text: &str) -> Vec<i32> {
 }
 
 /// Maximum number of open files, after raising the limit as far as permitted.
-fn descriptors() -> usize {
+pub(super) fn descriptors() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

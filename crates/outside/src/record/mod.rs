@@ -6,9 +6,11 @@
 
 mod chunk;
 mod cpu;
+mod fingerprints;
 mod kernel;
 mod mounted;
 mod owners;
+mod seats;
 mod threads;
 mod unmounted;
 mod wall;
@@ -19,7 +21,7 @@ use crate::look::{Looker, Trail};
 use crate::memory::{Overlay, Pages};
 use crate::names::{Named, Namer};
 use crate::running::Copied;
-use crate::task::Tasks;
+use crate::task::{Sockets, Tasks};
 use crate::virtuals::Virtuals;
 use crate::vm::{Error as VmError, Vm};
 use chunk::Chunk;
@@ -35,6 +37,7 @@ use mounted::{Mounted, UNKNOWN_FRAMES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use threads::Threads;
 use wall::Wall;
@@ -47,6 +50,9 @@ const CENSUS: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Reading them takes at most the elapsed time divided by this.
 const LOOK_SHARE: u32 = 50;
+/// The same for the list of threads while their number is equal, and when it has changed.
+const LIST_SHARE: u32 = 50;
+const LIST_SHARE_CHANGED: u32 = 10;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
 /// After a sample of a running virtual thread, more such samples are expected for this time.
@@ -146,8 +152,13 @@ pub struct Recorder<'r, 't> {
     cpu: Cpu,
     wall: Option<Wall>,
     threads: Threads,
+    /// Number of the process's threads.
+    threads_count: u64,
+    /// Time of the last list, and its cost.
+    listed: (Instant, Duration),
     namer: Namer,
     kernel: KernelNames,
+    sockets: Rc<Sockets>,
     mounted: Option<Mounted>,
     sum: Sum,
     lost_told: u64,
@@ -212,8 +223,11 @@ impl<'r, 't> Recorder<'r, 't> {
             cpu,
             wall,
             threads,
+            threads_count: 0,
+            listed: (now, Duration::ZERO),
             namer: Namer::with_origins(),
             kernel: KernelNames::read(),
+            sockets: Rc::default(),
             mounted,
             sum: Sum::default(),
             lost_told: 0,
@@ -253,13 +267,13 @@ impl<'r, 't> Recorder<'r, 't> {
     pub fn step(&mut self, time: Duration) -> Result<(), Error> {
         let until = Instant::now() + time;
         loop {
-            self.take();
+            self.take(false);
             let now = Instant::now();
             if now >= self.next_flush {
                 self.next_flush = now + FLUSH;
                 self.flush(false)?;
             }
-            let due = self.wall.as_ref().map_or(until, Wall::next);
+            let due = self.wall.as_mut().map_or(until, Wall::next);
             let wait = due.min(until).min(self.next_flush);
             let wait = wait.saturating_duration_since(Instant::now());
             if Instant::now() >= until {
@@ -271,12 +285,12 @@ impl<'r, 't> Recorder<'r, 't> {
         }
     }
 
-    fn take(&mut self) {
+    /// Takes the samples that are due. `is_over`: the recording ends.
+    fn take(&mut self, is_over: bool) {
         let now = Instant::now();
         if now >= self.next_census {
             self.next_census = now + CENSUS;
-            self.vm.continuation_returns();
-            self.threads.look(self.vm, &self.tasks);
+            self.update_threads(now);
         }
         let mut copies = Vec::new();
         self.sum.lost += self.cpu.drain(|copied| copies.push(copied));
@@ -293,6 +307,7 @@ impl<'r, 't> Recorder<'r, 't> {
                 vm: &*self.vm,
                 tasks: self.tasks,
                 common: None,
+                sockets: Rc::clone(&self.sockets),
             };
             let context = wall::Context {
                 looker: &looker,
@@ -300,8 +315,27 @@ impl<'r, 't> Recorder<'r, 't> {
                 threads: &self.threads,
                 chunk: &mut self.chunk,
             };
-            self.sum.looks += wall.tick(context);
+            self.sum.looks += wall.tick(context, is_over);
         }
+    }
+
+    /// Lists the threads, if that is due. Thousands of threads take 10 ms.
+    fn update_threads(&mut self, now: Instant) {
+        let count = self.tasks.count();
+        let is_equal = std::mem::replace(&mut self.threads_count, count) == count;
+        let share = if is_equal {
+            LIST_SHARE
+        } else {
+            LIST_SHARE_CHANGED
+        };
+        if now < self.listed.0 + self.listed.1 * share {
+            return;
+        }
+        let began_ns = cpu_ns();
+        self.vm.continuation_returns();
+        self.threads.look(self.vm, &self.tasks);
+        let took = Duration::from_nanos(cpu_ns().saturating_sub(began_ns));
+        self.listed = (now, took);
     }
 
     fn sample(&mut self, copied: &Copied, pages: &Pages<'t>) {
@@ -354,6 +388,7 @@ impl<'r, 't> Recorder<'r, 't> {
             vm,
             tasks: self.tasks,
             common: None,
+            sockets: Rc::clone(&self.sockets),
         };
         let whom = self.threads.whom(copied.tid);
         // The thread's last Java frame is the present one, not that of the sample.
@@ -399,6 +434,7 @@ impl<'r, 't> Recorder<'r, 't> {
     fn flush(&mut self, is_over: bool) -> Result<(), Error> {
         // A class may have been unloaded, and another one may have its address by now.
         self.namer.forget();
+        self.sockets = Rc::default();
         self.look_again();
         if Instant::now() >= self.next_classes {
             self.next_classes = Instant::now() + CLASSES;
@@ -461,7 +497,7 @@ impl<'r, 't> Recorder<'r, 't> {
     /// # Errors
     /// [`Error::File`].
     pub fn next_file(&mut self, file: File) -> Result<(), Error> {
-        self.take();
+        self.take(false);
         self.flush(false)?;
         self.file = file;
         self.file_len = 0;
@@ -474,7 +510,7 @@ impl<'r, 't> Recorder<'r, 't> {
     /// # Errors
     /// [`Error::File`].
     pub fn end(mut self) -> Result<Sum, Error> {
-        self.take();
+        self.take(true);
         self.flush(true)?;
         Ok(self.sum())
     }

@@ -7,7 +7,6 @@ use crate::vm::Vm;
 use dwell_jfr::writer::StackId;
 use dwell_walker::Failure;
 use dwell_walker::hotspot::monitors::{self, Owner};
-use dwell_walker::hotspot::threads::has_on_stack;
 use dwell_wall::proc::Schedule;
 use rustc_hash::FxHashMap;
 
@@ -33,11 +32,9 @@ impl Owners {
             Owner::Nobody => None,
             Owner::Id(id) => threads.find(|it| it.java_id == id),
             // An address in a thread's stack also identifies the thread.
-            Owner::Thread(at) | Owner::Stack(at) => threads.find(|it| {
-                let thread = it.java_thread;
-                let has_it = || has_on_stack(vm.live, &vm.layout, thread, at) == Ok(true);
-                thread != 0 && (thread == at || has_it())
-            }),
+            Owner::Thread(at) | Owner::Stack(at) => {
+                threads.find(|it| it.java_thread == at || it.stack.contains(&at))
+            }
             Owner::HolderOf(held) => {
                 let held = if held == 0 { object } else { held };
                 self.holder(vm, threads, held)

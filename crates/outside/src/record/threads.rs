@@ -9,6 +9,7 @@ use dwell_walker::hotspot::layout::present;
 use dwell_walker::hotspot::objects;
 use dwell_walker::hotspot::threads as vm_threads;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Maximum length of a name.
 const NAME_CHARS_MAX: u32 = 512;
@@ -24,6 +25,8 @@ pub struct Facts {
     pub os_name: String,
     /// Its `JavaThread*`; 0 for others.
     pub java_thread: u64,
+    /// The addresses of its stack; empty if unknown.
+    pub stack: Range<u64>,
     /// `Thread.getName()`.
     pub java_name: Option<String>,
     /// `Thread.threadId()`.
@@ -36,6 +39,8 @@ pub struct Threads {
     known: FxHashMap<i32, Facts>,
     /// Java threads that are alive, for wall-clock samples.
     java: Vec<i32>,
+    /// Number of reads.
+    version: u32,
 }
 
 impl Threads {
@@ -50,6 +55,7 @@ impl Threads {
             java.insert(inner, thread);
         });
         self.java.clear();
+        self.version = self.version.wrapping_add(1);
         for (tid, inner) in tasks.all() {
             let java_thread = java.get(&inner).copied().unwrap_or(0);
             if java_thread != 0 {
@@ -90,6 +96,12 @@ impl Threads {
         }
     }
 
+    /// Changes with each read.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Java threads that were alive at the last read.
     #[must_use]
     pub fn java(&self) -> &[i32] {
@@ -101,6 +113,24 @@ impl Threads {
     pub fn find(&self, is_it: impl Fn(&Facts) -> bool) -> Option<i32> {
         let mut alive = self.java.iter().filter_map(|tid| self.known.get(tid));
         alive.find(|facts| is_it(facts)).map(|facts| facts.tid)
+    }
+}
+
+#[cfg(test)]
+impl Threads {
+    /// Live Java threads with these numbers in the kernel and these addresses.
+    pub fn of_java(threads: impl IntoIterator<Item = (i32, u64)>) -> Threads {
+        let mut all = Threads::default();
+        for (tid, java_thread) in threads {
+            let facts = Facts {
+                tid,
+                java_thread,
+                ..Facts::default()
+            };
+            all.known.insert(tid, facts);
+            all.java.push(tid);
+        }
+        all
     }
 }
 
@@ -118,10 +148,13 @@ fn facts(vm: &Vm<'_>, tasks: &Tasks, tid: i32, java_thread: u64) -> Facts {
         java_thread,
         ..Facts::default()
     };
+    let (live, layout) = (vm.live, &vm.layout);
+    if java_thread != 0 {
+        facts.stack = vm_threads::stack(live, layout, java_thread).unwrap_or_default();
+    }
     if java_thread == 0 || !present(vm.thread.name) {
         return facts;
     }
-    let (live, layout) = (vm.live, &vm.layout);
     let objects = &layout.extra.objects;
     let Ok(object) = objects::of_thread(live, layout, objects, java_thread) else {
         return facts;

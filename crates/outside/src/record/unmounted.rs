@@ -84,6 +84,7 @@ impl Unmounted {
             vm,
             tasks: looker.tasks,
             common: Some(Rc::default()),
+            sockets: Rc::clone(&looker.sockets),
         };
         let span_ns = std::mem::take(&mut self.span_ns);
         // Adjacent data are read at once.

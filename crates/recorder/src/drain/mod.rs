@@ -21,6 +21,7 @@ pub mod named;
 pub mod owners;
 pub mod pace;
 pub mod paused;
+mod preempted;
 pub mod process_cpu;
 pub mod processors;
 pub mod sample;
@@ -191,7 +192,6 @@ fn take_remaining<R: Runtime>(
             sampler.add_ended(now_ns, owed.thread, owed.ns, progress);
         }
     }
-    sampler.end_of_wall();
     all
 }
 

@@ -206,9 +206,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.stops.settle(shelf, &mut self.batch, now_ns, is_over);
     }
 
-    /// The wall-clock sampler has ended: writes its remaining notes.
-    pub fn end_of_wall(&mut self) {
-        self.wall.end(&mut self.batch);
+    /// Gives waits for a processor the places of samples of CPU time. Call it before the batch is
+    /// written; `is_end`: no samples follow.
+    pub fn place_ready(&mut self, is_end: bool) {
+        self.wall.place_ready(&mut self.batch, is_end);
     }
 
     /// Frees data of threads that wait no more.
@@ -364,7 +365,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             context: self.batch.context(&header.context),
         };
         self.batch.add(sample);
-        self.wall.sampled(header.user, &sample, &mut self.batch);
     }
 
     fn add_allocation(&mut self, slot: &Slot<'_>, stack: Option<u32>, failure: Option<Failure>) {

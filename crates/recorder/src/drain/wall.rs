@@ -1,10 +1,11 @@
 //! The drainer's part of the wall-clock sampler: names stacks, and keeps them for later samples
 //! with the same stack.
 
+use super::preempted::{Ready, ReadyWaits};
 use super::sample::Sampler;
 use crate::looks::off::Off;
 use crate::looks::shelf::{Note, Notes, Run};
-use crate::record::batch::{Batch, ContextId, PendingFrame, PendingSample, PendingWall};
+use crate::record::batch::{Batch, ContextId, PendingFrame, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
@@ -96,14 +97,7 @@ pub struct WallDrain {
     /// The stacks of this moment in the walks' form, by their hash: these have names already.
     named: FxHashMap<u64, Walked>,
     /// Time in which threads were ready and had no processor, until their place is known.
-    ready: FxHashMap<u64, Ready>,
-}
-
-#[derive(Clone, Copy)]
-struct Ready {
-    at_ns: u64,
-    weight_ns: u64,
-    count: u32,
+    ready: ReadyWaits,
 }
 
 impl WallDrain {
@@ -135,11 +129,20 @@ impl WallDrain {
                 Note::Run(run) => self.run(&run, &mut sampler.batch),
                 Note::Ready {
                     thread,
+                    since_ns,
                     at_ns,
                     weight_ns,
                     woken_ns,
-                } => self.ready(thread, at_ns, (weight_ns, woken_ns), &mut sampler.batch),
-                Note::Gone { thread } => self.gone(thread, &mut sampler.batch),
+                } => {
+                    let ready = Ready {
+                        since_ns,
+                        at_ns,
+                        weight_ns,
+                        count: 1,
+                    };
+                    self.ready(thread, ready, woken_ns, &mut sampler.batch);
+                }
+                Note::Gone { thread } => self.gone(thread),
                 Note::Name { thread, name } if thread & VIRTUAL_KEY == 0 => {
                     setup.recorder.threads.rename(thread, &name);
                 }
@@ -231,39 +234,28 @@ impl WallDrain {
 
     /// A thread waited for a processor. The time after a wake-up belongs to its last place; for
     /// other time the place is not known yet.
-    fn ready(
-        &mut self,
-        thread: u64,
-        at_ns: u64,
-        (weight_ns, woken_ns): (u64, u64),
-        batch: &mut Batch,
-    ) {
-        let woken_ns = self.woken(thread, at_ns, woken_ns, batch);
-        if woken_ns == weight_ns {
-            return;
+    fn ready(&mut self, thread: u64, ready: Ready, woken_ns: u64, batch: &mut Batch) {
+        let woken = Ready {
+            weight_ns: woken_ns,
+            ..ready
+        };
+        let woken_ns = self.woken(thread, &woken, batch);
+        let weight_ns = ready.weight_ns.saturating_sub(woken_ns);
+        if weight_ns > 0 {
+            self.ready.add(thread, Ready { weight_ns, ..ready });
         }
-        let ready = self.ready.entry(thread).or_insert(Ready {
-            at_ns,
-            weight_ns: 0,
-            count: 0,
-        });
-        ready.at_ns = at_ns;
-        ready.weight_ns += weight_ns.saturating_sub(woken_ns);
-        ready.count += 1;
     }
 
     /// A thread has ended: its last place is forgotten.
-    fn gone(&mut self, thread: u64, batch: &mut Batch) {
+    fn gone(&mut self, thread: u64) {
         self.current.remove(&thread);
-        if let Some(ready) = self.ready.remove(&thread) {
-            batch.add_wall(runnable(thread, None, None, &ready));
-        }
+        self.ready.gone(thread);
     }
 
     /// Time in which a woken thread waited for a processor, at the place where it was last seen.
     /// Returns how much of it could be recorded there.
-    fn woken(&self, thread: u64, at_ns: u64, woken_ns: u64, batch: &mut Batch) -> u64 {
-        let places = self.current.get(&thread).filter(|_| woken_ns > 0);
+    fn woken(&self, thread: u64, woken: &Ready, batch: &mut Batch) -> u64 {
+        let places = self.current.get(&thread).filter(|_| woken.weight_ns > 0);
         let Some(current) = places.and_then(Places::last) else {
             return 0;
         };
@@ -271,17 +263,12 @@ impl WallDrain {
         let context = current.context.as_ref();
         let context = context.map_or(ContextId::NONE, |context| batch.context(context));
         let (thread, carrier) = current.who(thread);
-        let ready = Ready {
-            at_ns,
-            weight_ns: woken_ns,
-            count: 1,
-        };
         batch.add_wall(PendingWall {
             context,
             failure: current.failure,
-            ..runnable(thread, carrier, Some(stack), &ready)
+            ..runnable(thread, carrier, Some(stack), woken)
         });
-        woken_ns
+        woken.weight_ns
     }
 
     fn run(&self, run: &Run, batch: &mut Batch) {
@@ -318,25 +305,23 @@ impl WallDrain {
         });
     }
 
-    /// A sample of CPU time: the thread was also there when it was ready.
-    pub fn sampled(&mut self, platform: u64, sample: &PendingSample, batch: &mut Batch) {
-        if self.ready.is_empty() {
-            return;
-        }
-        if let Some(ready) = self.ready.remove(&platform) {
+    /// Records waits for a processor at the places of the batch's samples of CPU time. At the end,
+    /// the others are recorded without a place.
+    pub fn place_ready(&mut self, batch: &mut Batch, is_end: bool) {
+        let placed = self.ready.take(batch.samples(), is_end);
+        let walls = placed.into_iter().map(|(platform, ready, sample)| {
+            let Some(sample) = sample else {
+                return runnable(platform, None, None, &ready);
+            };
             let stack = Some(sample.stack);
-            batch.add_wall(PendingWall {
+            PendingWall {
                 context: sample.context,
+                failure: sample.failure,
                 ..runnable(sample.thread, sample.carrier, stack, &ready)
-            });
-        }
-    }
-
-    /// Records, at the end, the time whose place is unknown.
-    pub fn end(&mut self, batch: &mut Batch) {
-        for (thread, ready) in self.ready.drain() {
-            batch.add_wall(runnable(thread, None, None, &ready));
-        }
+            }
+        });
+        let walls: Vec<_> = walls.collect();
+        walls.into_iter().for_each(|wall| batch.add_wall(wall));
     }
 
     /// Frees unused stacks. `old` has the names of the last chunk; each gets a place in `new`.
@@ -401,7 +386,7 @@ fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::batch::Code;
+    use crate::record::batch::{Code, PendingSample};
     use crate::record::names::Name;
     use dwell_jfr::{FrameKind, ThreadState};
     use dwell_wall::cause::Call;
@@ -505,39 +490,52 @@ mod tests {
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
         assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
-        assert_eq!(drain.woken(THREAD, 400, 5, &mut batch), 5);
+        assert_eq!(drain.woken(THREAD, &ready(5), &mut batch), 5);
         let woken = batch.walls().last().unwrap().stack.unwrap();
         assert_eq!(batch.frames(woken).0, [frame(1)], "that was seen last");
     }
 
+    fn ready(weight_ns: u64) -> Ready {
+        Ready {
+            since_ns: 300,
+            at_ns: 400,
+            weight_ns,
+            count: 1,
+        }
+    }
+
     #[test]
-    fn ready_time_belongs_to_next_sample() {
+    fn ready_time_belongs_to_samples_of_the_thread() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
-        drain.ready(THREAD, 400, (30, 0), &mut batch);
-        drain.ready(THREAD, 450, (12, 0), &mut batch);
-        assert!(batch.walls().is_empty());
+        drain.ready(THREAD, ready(30), 0, &mut batch);
         let sample = sample(&mut batch);
-        drain.sampled(THREAD + 1, &sample, &mut batch);
-        drain.sampled(THREAD, &sample, &mut batch);
-        drain.sampled(THREAD, &sample, &mut batch);
+        batch.add(PendingSample {
+            thread: THREAD + 1,
+            ..sample
+        });
+        drain.place_ready(&mut batch, false);
+        assert!(batch.walls().is_empty());
+        batch.add(sample);
+        drain.place_ready(&mut batch, false);
+        drain.place_ready(&mut batch, true);
         let [wall] = batch.walls() else {
             panic!("{:?}", batch.walls());
         };
         assert_eq!((wall.os, wall.stack), (Os::Runnable, Some(sample.stack)));
-        assert_eq!((wall.weight_ns, wall.count), (42, 2));
+        assert_eq!((wall.thread, wall.weight_ns, wall.count), (THREAD, 30, 1));
     }
 
     #[test]
     fn woken_thread_is_runnable_at_its_last_stack() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, 400, (30, 20), &mut batch);
+        drain.ready(THREAD, ready(30), 20, &mut batch);
         let [woken] = batch.walls() else {
             panic!("{:?}", batch.walls());
         };
         assert_eq!((woken.os, woken.weight_ns), (Os::Runnable, 20));
         assert_eq!(batch.frames(woken.stack.unwrap()).0, [frame(1)]);
-        drain.end(&mut batch);
+        drain.place_ready(&mut batch, true);
         let rest = &batch.walls()[1];
         assert_eq!((rest.stack, rest.weight_ns), (None, 10));
     }
@@ -546,11 +544,12 @@ mod tests {
     fn no_time_is_lost_with_a_thread_that_ends() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, 400, (30, 0), &mut batch);
-        drain.gone(THREAD, &mut batch);
+        drain.ready(THREAD, ready(30), 0, &mut batch);
+        drain.gone(THREAD);
+        drain.place_ready(&mut batch, false);
         // A late note belongs to no known thread.
         drain.run(&run(THREAD, 60), &mut batch);
-        drain.end(&mut batch);
+        drain.place_ready(&mut batch, true);
         let weights: Vec<_> = batch.walls().iter().map(|wall| wall.weight_ns).collect();
         assert_eq!(weights, [30]);
     }

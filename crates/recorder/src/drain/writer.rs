@@ -181,9 +181,11 @@ impl<'s, R: Runtime> Writer<'s, R> {
         }
         sampler.walks.flush(&self.setup.stops, last);
         sampler.settle_stops(last);
+        sampler.place_ready(last);
         // Slots still fill while names are looked up.
         self.write(sampler, true);
         if (last || self.is_over()) && !sampler.batch.is_empty() {
+            sampler.place_ready(last);
             // Samples taken in between are named by this chunk's names.
             self.write(sampler, false);
         }

@@ -37,11 +37,12 @@ pub enum Note {
     /// Samples of a thread that was where the last `Stack` shows.
     Run(Run),
     /// Time in which a thread waited for a processor, from the kernel's account. The time after a
-    /// wake-up belongs to the last `Stack`, any other time to the thread's next sample of CPU
-    /// time.
+    /// wake-up belongs to the last `Stack`, any other time to samples of the thread's CPU time.
     Ready {
         /// The thread.
         thread: u64,
+        /// Since when.
+        since_ns: u64,
         /// Until when.
         at_ns: u64,
         /// How long.
@@ -149,13 +150,14 @@ impl Notes {
         }
     }
 
-    /// Adds a thread's wait of `weight_ns` for a processor, if there was one. `woken_ns` of it
+    /// Adds a thread's waits of `weight_ns` for a processor in a period, if any. `woken_ns` of it
     /// followed a wake-up at its last known place.
-    pub fn add_ready(&mut self, thread: u64, at_ns: u64, weight_ns: u64, woken_ns: u64) {
+    pub fn add_ready(&mut self, thread: u64, period: Range<u64>, weight_ns: u64, woken_ns: u64) {
         if weight_ns > 0 {
             let note = Note::Ready {
                 thread,
-                at_ns,
+                since_ns: period.start,
+                at_ns: period.end,
                 weight_ns,
                 woken_ns,
             };

@@ -261,7 +261,8 @@ impl<R: Runtime> Sampler<'_, R> {
             self.clock.account(id, now.off_since(&then, passed_ns));
         }
         let thread = known.thread;
-        shelf.lock().add_ready(thread, now_ns, waited_ns, woken_ns);
+        let period = now_ns - passed_ns..now_ns;
+        shelf.lock().add_ready(thread, period, waited_ns, woken_ns);
     }
 
     /// Time between two accounts of a thread that moves.

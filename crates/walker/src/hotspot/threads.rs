@@ -4,6 +4,7 @@
 use super::layout::{Layout, present};
 use super::monitors::{self, Contended};
 use crate::memory::{Fault, Memory};
+use core::ops::Range;
 
 /// Maximum number of threads visited.
 const THREADS_MAX: u64 = 1 << 20;
@@ -88,12 +89,21 @@ pub fn has_on_stack<M: Memory>(
     thread: u64,
     address: u64,
 ) -> Result<bool, Fault> {
+    let stack = stack(mem, layout, thread)?;
+    Ok(stack.contains(&address))
+}
+
+/// The addresses of the stack of a Java thread, which do not change; empty if they are unknown.
+///
+/// # Errors
+/// [`Fault`] if the thread cannot be read.
+pub fn stack<M: Memory>(mem: &M, layout: &Layout, thread: u64) -> Result<Range<u64>, Fault> {
     if !present(layout.thread_stack_size) {
-        return Ok(false);
+        return Ok(0..0);
     }
     let high = stack_high(mem, layout, thread)?;
     let size = mem.word(thread.wrapping_add(layout.thread_stack_size))?;
-    Ok(address < high && high - address <= size)
+    Ok(high.saturating_sub(size)..high)
 }
 
 /// The anchor of a Java thread: its last Java frame while it does not run Java code.

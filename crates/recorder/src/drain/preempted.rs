@@ -1,0 +1,231 @@
+//! Waits for a processor after a preemption: each gets the place of a sample of CPU time.
+//!
+//! A thread can be preempted at any moment of its CPU time. So a wait gets the place of one of the
+//! thread's samples from the period of the account that reported it, in proportion to the CPU time
+//! that the samples stand for. The next sample alone would not do: periods end at random moments,
+//! often while the thread waits, so short pieces of work would get too much.
+
+use crate::record::batch::PendingSample;
+use dwell_wall::random::Random;
+use rustc_hash::FxHashMap;
+
+/// Waits of a thread during one period of the kernel's account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub since_ns: u64,
+    pub at_ns: u64,
+    pub weight_ns: u64,
+    pub count: u32,
+}
+
+impl Ready {
+    /// Both together.
+    fn with(self, other: Ready) -> Ready {
+        Ready {
+            since_ns: self.since_ns.min(other.since_ns),
+            at_ns: self.at_ns.max(other.at_ns),
+            weight_ns: self.weight_ns + other.weight_ns,
+            count: self.count + other.count,
+        }
+    }
+}
+
+/// Waits with the sample that gives them a place.
+#[derive(Debug)]
+struct Wait<'a> {
+    ready: Ready,
+    chosen: Option<&'a PendingSample>,
+    /// CPU time of the samples that were offered, in ns.
+    offered_ns: u64,
+    /// They are from the waits' period.
+    is_within: bool,
+}
+
+impl<'a> Wait<'a> {
+    /// Takes a sample, or keeps the earlier one, in proportion to their CPU time. Samples outside
+    /// the waits' period only count until there is one within.
+    fn offer(&mut self, sample: &'a PendingSample, random: &mut Random) {
+        let is_within = (self.ready.since_ns..=self.ready.at_ns).contains(&sample.time_ns);
+        if is_within && !self.is_within {
+            self.is_within = true;
+            self.offered_ns = 0;
+        }
+        if is_within == self.is_within {
+            self.offered_ns += sample.weight_ns;
+            if random.below(self.offered_ns) < sample.weight_ns {
+                self.chosen = Some(sample);
+            }
+        }
+    }
+}
+
+/// Waits of threads, by the threads' keys, until they have a place.
+#[derive(Debug)]
+pub(super) struct ReadyWaits {
+    threads: FxHashMap<u64, Vec<Ready>>,
+    /// Threads that have ended.
+    gone: Vec<u64>,
+    random: Random,
+}
+
+impl Default for ReadyWaits {
+    fn default() -> ReadyWaits {
+        ReadyWaits {
+            threads: FxHashMap::default(),
+            gone: Vec::new(),
+            random: Random::new(0),
+        }
+    }
+}
+
+impl ReadyWaits {
+    /// Adds waits of a thread.
+    pub fn add(&mut self, thread: u64, ready: Ready) {
+        self.threads.entry(thread).or_default().push(ready);
+    }
+
+    /// The thread has ended: its waits are placed next time or never.
+    pub fn gone(&mut self, thread: u64) {
+        if self.threads.contains_key(&thread) {
+            self.gone.push(thread);
+        }
+    }
+
+    /// Takes the waits that these samples give a place, and those of ended threads. Others stay, as
+    /// one for each thread; but none does at the end.
+    pub fn take<'a>(
+        &mut self,
+        samples: &'a [PendingSample],
+        is_end: bool,
+    ) -> Vec<(u64, Ready, Option<&'a PendingSample>)> {
+        let mut threads: FxHashMap<u64, Vec<Wait<'a>>> = FxHashMap::default();
+        for (thread, waits) in self.threads.drain() {
+            let waits = waits.into_iter().map(|ready| Wait {
+                ready,
+                chosen: None,
+                offered_ns: 0,
+                is_within: false,
+            });
+            threads.insert(thread, waits.collect());
+        }
+        for sample in samples {
+            let platform = sample.carrier.unwrap_or(sample.thread);
+            let waits = threads.get_mut(&platform).into_iter().flatten();
+            waits.for_each(|wait| wait.offer(sample, &mut self.random));
+        }
+        let mut placed = Vec::new();
+        for (thread, waits) in threads {
+            let ends = is_end || self.gone.contains(&thread);
+            for wait in waits {
+                if wait.chosen.is_some() || ends {
+                    placed.push((thread, wait.ready, wait.chosen));
+                    continue;
+                }
+                let kept = self.threads.entry(thread).or_default();
+                match kept.first_mut() {
+                    Some(first) => *first = first.with(wait.ready),
+                    None => kept.push(wait.ready),
+                }
+            }
+        }
+        self.gone.clear();
+        placed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::batch::ContextId;
+    use dwell_jfr::ThreadState;
+
+    const THREAD: u64 = 7;
+
+    fn sample(time_ns: u64, stack: u32, weight_ns: u64) -> PendingSample {
+        PendingSample {
+            time_ns,
+            thread: THREAD,
+            carrier: None,
+            stack,
+            state: ThreadState::Runnable,
+            weight_ns,
+            failure: None,
+            context: ContextId::NONE,
+        }
+    }
+
+    fn ready(since_ns: u64, at_ns: u64, weight_ns: u64) -> Ready {
+        Ready {
+            since_ns,
+            at_ns,
+            weight_ns,
+            count: 1,
+        }
+    }
+
+    /// The sums of the waits' weights at each stack; `None`: no place.
+    fn sums(
+        waits: &mut ReadyWaits,
+        samples: &[PendingSample],
+        is_end: bool,
+    ) -> Vec<(Option<u32>, u64)> {
+        let mut sums = std::collections::BTreeMap::new();
+        for (_, ready, sample) in waits.take(samples, is_end) {
+            *sums.entry(sample.map(|sample| sample.stack)).or_default() += ready.weight_ns;
+        }
+        sums.into_iter().collect()
+    }
+
+    #[test]
+    fn waits_are_shared_by_cpu_time() {
+        let samples = [sample(1, 1, 8), sample(2, 2, 22), sample(3, 1, 0)];
+        let mut waits = ReadyWaits::default();
+        const N: u64 = 30_000;
+        (0..N).for_each(|_| waits.add(THREAD, ready(0, 10, 1)));
+        let [(Some(1), short), (Some(2), long)] = sums(&mut waits, &samples, false)[..] else {
+            panic!("all have a place");
+        };
+        assert_eq!(short + long, N);
+        // 8 of 30, within five standard errors.
+        assert!(short.abs_diff(N * 8 / 30) < 400, "{short}");
+        assert!(waits.take(&samples, true).is_empty());
+    }
+
+    #[test]
+    fn samples_of_the_same_period_go_first() {
+        let samples = [sample(5, 1, 100), sample(15, 2, 1), sample(25, 3, 100)];
+        let mut waits = ReadyWaits::default();
+        for _ in 0..100 {
+            waits.add(THREAD, ready(10, 20, 1));
+        }
+        assert_eq!(sums(&mut waits, &samples, false), [(Some(2), 100)]);
+        waits.add(THREAD, ready(30, 40, 1));
+        let [(Some(_), 1)] = sums(&mut waits, &samples, false)[..] else {
+            panic!("another sample is better than none");
+        };
+    }
+
+    #[test]
+    fn waits_stay_until_a_sample_or_an_end() {
+        let mut waits = ReadyWaits::default();
+        waits.add(THREAD, ready(0, 10, 30));
+        waits.add(THREAD, ready(10, 20, 12));
+        waits.add(8, ready(0, 10, 5));
+        let virtual_one = PendingSample {
+            thread: 99,
+            carrier: Some(8),
+            ..sample(5, 1, 10)
+        };
+        assert_eq!(sums(&mut waits, &[virtual_one], false), [(Some(1), 5)]);
+        let [(THREAD, both, Some(_))] = waits.take(&[sample(90, 1, 10)], false)[..] else {
+            panic!("one wait");
+        };
+        assert_eq!((both.since_ns, both.weight_ns, both.count), (0, 42, 2));
+        waits.add(THREAD, ready(20, 30, 4));
+        waits.gone(THREAD);
+        assert_eq!(sums(&mut waits, &[], false), [(None, 4)]);
+        waits.add(THREAD, ready(20, 30, 4));
+        assert!(sums(&mut waits, &[], false).is_empty());
+        assert_eq!(sums(&mut waits, &[], true), [(None, 4)]);
+    }
+}
