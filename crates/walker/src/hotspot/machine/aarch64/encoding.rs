@@ -56,6 +56,13 @@ pub const fn is_branch(code: u32) -> bool {
     code & 0xff00_0000 == 0x5400_0000 || code & 0x7c00_0000 == 0x3400_0000
 }
 
+/// A branch of [`is_branch`] over one instruction.
+pub const fn skips_one(code: u32) -> bool {
+    let is_test = code & 0x7e00_0000 == 0x3600_0000;
+    let distance = code >> 5 & if is_test { 0x3fff } else { 0x7_ffff };
+    is_branch(code) && distance == 2
+}
+
 /// The number of `add` and `sub`: 12 bits, perhaps shifted by 12.
 const fn immediate(code: u32) -> i64 {
     let shift = (code >> 22 & 1) * 12;

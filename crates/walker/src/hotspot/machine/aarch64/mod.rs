@@ -4,8 +4,8 @@
 //! A call leaves the return address in x30. A frame ends with the caller's frame pointer (x29) and
 //! above it the return address, which may be signed. So rules of native code need one slot: the
 //! return address is above the saved frame pointer or, if that is not saved, still in x30, which is
-//! known in interrupted frames only. Handlers of exceptions and of polls in loops, and virtual
-//! threads that are just mounted, are not recognised yet: such walks end in a named failure.
+//! known in interrupted frames only. Handlers of exceptions and of polls in loops are not
+//! recognised yet: such walks end in a named failure.
 
 mod continuation;
 mod encoding;
@@ -351,8 +351,8 @@ impl Machine for Aarch64 {
         Ok(fp.wrapping_add(8))
     }
 
-    fn is_in_thaw<M: Memory>(self, _: &M, _: u64, _: u64) -> Result<bool, Fault> {
-        Ok(false)
+    fn is_in_thaw<M: Memory>(self, mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
+        continuation::is_in_thaw(mem, barrier, pc)
     }
 
     fn went_back_to_entry<M: Memory>(

@@ -159,6 +159,14 @@ fn follow<M: Memory>(
                 is_entry: state.is_entry,
             });
         }
+        // Over a jump to the code of an unusual case, such as another class than the expected one.
+        if encoding::skips_one(next) {
+            let over = encoding::at(mem, state.pc.wrapping_add(encoding::BYTES)).ok()?;
+            if encoding::jump(over).is_some() || encoding::is_jump_to_register(over) {
+                state.pc = state.pc.wrapping_add(2 * encoding::BYTES);
+                continue;
+            }
+        }
         if state.jumps && encoding::is_jump_to_register(next) {
             return jumping_caller(&state, checks);
         }
@@ -341,6 +349,26 @@ mod tests {
         }
         let mem = memory(&[0xf940_2988, JUMP]);
         assert_eq!(caller(&mem, &regs, false, &Code), None, "a bytecode");
+    }
+
+    #[test]
+    fn jumps_that_a_branch_skips_are_not_followed() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK,
+            fp: 7,
+            lr: CALLER,
+            ..Regs::default()
+        };
+        // b.eq, cbz x8 and tbz x8, 0 over `b` to no code, and over `br x9`.
+        for branch in [0x5400_0040, 0xb400_0048, 0x3600_0048] {
+            for jump in [0x1400_0400, 0xd61f_0120] {
+                assert_eq!(of(&[branch, jump, RET], regs), Some((STACK, 7)));
+            }
+            // Over another instruction, and over two: not taken.
+            assert_eq!(of(&[branch, 0, RET], regs), None);
+            assert_eq!(of(&[branch + 0x20, 0x1400_0400, RET, RET], regs), None);
+        }
     }
 
     #[test]
