@@ -50,8 +50,8 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     Ok(false)
 }
 
-/// Whether `pc` is in the stub that mounts a virtual thread again, after it has begun to. It is right
-/// before the return barrier, and calls the VM with 0 as the second argument, twice
+/// Whether `pc` is in the stub that mounts a virtual thread again, after it has begun to. It is
+/// right before the return barrier, and calls the VM twice with 0 as the second argument
 /// (stubGenerator_aarch64.cpp, `generate_cont_thaw`).
 ///
 /// # Errors
