@@ -50,29 +50,29 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     Ok(false)
 }
 
-/// Whether `pc` is in the stub that mounts a virtual thread again, after it has begun to. It is
-/// right before the return barrier, and calls the VM twice with 0 as the second argument
-/// (stubGenerator_aarch64.cpp, `generate_cont_thaw`).
+/// Whether `pc` is in the stub that mounts a virtual thread again. It is right before the return
+/// barrier, and in the end sets sp to the thawed frames by x9 (stubGenerator_aarch64.cpp,
+/// `generate_cont_thaw`).
 ///
 /// # Errors
 /// [`Fault`] if the code cannot be read.
 pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
     const BYTES_MAX: u64 = 0x100;
-    /// `mov w1, 0`.
-    const BEGIN: u32 = 0x5280_0001;
-    let lowest = barrier.saturating_sub(BYTES_MAX);
-    if pc >= barrier || pc < lowest {
+    const FRAMES: u32 = 9;
+    if pc >= barrier || pc < barrier.saturating_sub(BYTES_MAX) {
         return Ok(false);
     }
-    for back in 1..=BYTES_MAX / encoding::BYTES {
-        let at = pc.wrapping_sub(back * encoding::BYTES);
-        if at < lowest {
+    for i in 0..BYTES_MAX / encoding::BYTES {
+        let at = pc.wrapping_add(i * encoding::BYTES);
+        if at >= barrier {
             break;
         }
-        match encoding::at(mem, at)? {
-            BEGIN => return Ok(true),
-            code if encoding::is_return(code) => break,
-            _ => {}
+        let code = encoding::at(mem, at)?;
+        if encoding::is_return(code) {
+            break;
+        }
+        if encoding::sp_from(code).is_some_and(|(register, _)| register == FRAMES) {
+            return Ok(true);
         }
     }
     Ok(false)
@@ -154,12 +154,12 @@ mod tests {
             code[into..into + 4].copy_from_slice(&word.to_le_bytes());
         };
         put(stub - 4, RET);
-        put(stub + 4, 0x5280_0001);
+        put(BARRIER - 12, 0xd100_413f); // sub sp, x9, 16
         put(BARRIER - 4, RET);
         let mem = Bytes::at(AT, &code);
         let is_in = |pc| is_in_thaw(&mem, BARRIER, pc).unwrap();
-        assert!(is_in(stub + 8) && is_in(BARRIER - 4));
-        assert!(!is_in(stub) && !is_in(stub + 4), "not begun");
+        assert!(is_in(stub) && is_in(BARRIER - 12));
+        assert!(!is_in(BARRIER - 8), "in the thawed frame");
         assert!(!is_in(stub - 4) && !is_in(BARRIER) && !is_in(BARRIER - 0x104));
         assert!(!is_in_thaw(&mem, 0, stub).unwrap(), "no virtual threads");
     }
