@@ -106,7 +106,8 @@ fn return_address_far_from_the_frame_pointer_is_unsupported() {
 fn frame_of_8_kib_has_its_record_at_its_end() {
     // CFA = sp + 8496; x29 at CFA - 8496, x30 above it.
     let program = [0x41, 0x0e, 0xb0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];
-    let expected = Rule::Record { cfa_bytes: 8496 };
+    let (cfa_bytes, slot) = (8496, 0);
+    let expected = Rule::Link { cfa_bytes, slot };
     assert_eq!(rules(b"zR", 30, &program, &[4]), [expected]);
     // The record is at CFA - 8496, but sp is lower.
     let program = [0x41, 0x0e, 0xc0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];

@@ -216,6 +216,7 @@ fn highest(is_usable: impl Fn(i32) -> bool) -> Result<i32, Errno> {
 
 /// Whether no timer can send the signal, whatever its other arguments are. Any other error, such as
 /// a full queue of signals, says nothing about the signal.
+#[inline(never)]
 fn is_refused(signal: i32) -> bool {
     let timer = sys::timer_create(sys::gettid(), signal, 0);
     if let Ok(timer) = timer {

@@ -179,45 +179,33 @@ impl State {
         if is_signal {
             return Rule::SignalFrame;
         }
-        if self.rsp == Saved::Unset
-            && let (Some(SavedRbp::Same), Some(SavedRbp::At(slot))) =
-                (saved_rbp(self.rbp), saved_rbp(self.return_address))
-            && let Cfa::Register(gimli::AArch64::SP, offset) = self.cfa
-        {
-            return cfa_rule(offset, |cfa_bytes| Rule::Link { cfa_bytes, slot });
-        }
-        let rbp = match (saved_rbp(self.rbp), self.return_address) {
-            (Some(SavedRbp::Same), Saved::Unset | Saved::Same) => SavedRbp::Same,
-            (Some(SavedRbp::At(slot)), Saved::AtCfa(offset))
-                if offset == 8 - i64::from(slot) * 8 =>
-            {
-                SavedRbp::At(slot)
+        let (rbp, is_link) = match (saved_rbp(self.rbp), saved_rbp(self.return_address)) {
+            (Some(SavedRbp::Same), Some(link)) => (link, link != SavedRbp::Same),
+            (Some(rbp @ SavedRbp::At(fp)), Some(SavedRbp::At(link))) if link + 1 == fp => {
+                (rbp, false)
             }
             _ => return Rule::Unsupported,
         };
+        let slot = match rbp {
+            SavedRbp::Same => 0,
+            SavedRbp::At(slot) => slot,
+        };
         match self.cfa {
             _ if self.rsp != Saved::Unset => Rule::Unsupported,
-            Cfa::Register(gimli::AArch64::SP, offset) => {
-                let is_far = matches!(rbp, SavedRbp::At(slot) if slot > RBP_SLOT_MAX);
-                let is_record = rbp_bytes(rbp) == offset;
-                cfa_rule(offset, |cfa_bytes| match is_far && is_record {
-                    true => Rule::Record { cfa_bytes },
-                    false => Rule::Sp { cfa_bytes, rbp },
-                })
-            }
-            Cfa::Register(gimli::AArch64::X29, offset) => {
+            Cfa::Register(gimli::AArch64::SP, offset) => cfa_rule(offset, |cfa_bytes| {
+                if is_link {
+                    Rule::Link { cfa_bytes, slot }
+                } else if slot > RBP_SLOT_MAX && u32::from(slot) * 8 == cfa_bytes {
+                    Rule::Link { cfa_bytes, slot: 0 }
+                } else {
+                    Rule::Sp { cfa_bytes, rbp }
+                }
+            }),
+            Cfa::Register(gimli::AArch64::X29, offset) if !is_link => {
                 cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp })
             }
             _ => Rule::Unsupported,
         }
-    }
-}
-
-/// Distance of a saved frame pointer from the CFA, in bytes; 0 if it is not saved.
-fn rbp_bytes(rbp: SavedRbp) -> i64 {
-    match rbp {
-        SavedRbp::Same => 0,
-        SavedRbp::At(slot) => i64::from(slot) * 8,
     }
 }
 

@@ -147,7 +147,7 @@ impl Machine for Aarch64 {
             Rule::End => return Ok(NativeStep::End),
             Rule::Sp { cfa_bytes, rbp } => (at.sp.wrapping_add(cfa_bytes.into()), rbp),
             Rule::Fp { cfa_bytes, rbp } => (at.fp.wrapping_add(cfa_bytes.into()), rbp),
-            Rule::Record { cfa_bytes } => {
+            Rule::Link { cfa_bytes, slot: 0 } => {
                 let caller = self.linked(mem, at.sp)?;
                 let sp = at.sp.wrapping_add(cfa_bytes.into());
                 return Ok(called_from(NativeRegs { sp, ..caller }));

@@ -52,7 +52,8 @@ fn rules_strip_signatures_from_return_addresses() {
 /// A record more than 1023 words below the CFA.
 #[test]
 fn large_frame_has_its_record_at_sp() {
-    let record = Rule::Record { cfa_bytes: 8496 };
+    let (cfa_bytes, slot) = (8496, 0);
+    let record = Rule::Link { cfa_bytes, slot };
     let found = caller(&[7, SIGNED], record, None);
     assert_eq!(found, Ok(Some((CALLER, 8496, 7))));
     assert_eq!(caller(&[7, 0], record, None), Ok(None), "the root");
