@@ -1,22 +1,29 @@
 // Does twelve common tasks on the page of a recording, and those that it can on async-profiler's
-// flame graph page: prints the steps (clicks, keys, drags, typed words) and the seconds from the
+// flame graph page and in the Firefox Profiler: prints the steps (clicks, keys, drags, typed words) and the seconds from the
 // first step until the answer is on the screen. A person needs longer: the script does not read.
 // Nothing is asserted about times, which depend on the machine. A task that fails is an error.
 //
-//   npm run tasks -- PAGE.html COMPARED.html [ASYNC_PROFILER.html] [--rounds N]
+//   npm run tasks -- PAGE.html COMPARED.html [ASYNC_PROFILER.html] [--firefox URL] [--rounds N]
 //
 // PAGE.html is of `dwell demo`, COMPARED.html of `dwell diff`. The third page is recorded with
-// `threads`.
+// `threads`. URL is a Firefox Profiler that has loaded the same recording, converted with
+// `dwell convert app.jfr -o app.json.gz`: its front end on this machine, followed by
+// /from-url/ADDRESS.
 import { pathToFileURL } from 'node:url';
 import { launch } from '../test/browser/launch.mjs';
 
 const words = process.argv.slice(2);
-const at = words.indexOf('--rounds');
-const rounds = at < 0 ? 5 : Number(words.splice(at, 2)[1]);
+const option = (name) => {
+  const at = words.indexOf(name);
+  return at < 0 ? undefined : words.splice(at, 2)[1];
+};
+const rounds = Number(option('--rounds') ?? 5);
+const firefox = option('--firefox');
 const [page, compared, other] = words;
 if (!compared || !(rounds >= 1)) {
   console.error(
-    'usage: npm run tasks -- PAGE.html COMPARED.html [ASYNC_PROFILER.html] [--rounds N]',
+    'usage: npm run tasks -- PAGE.html COMPARED.html [ASYNC_PROFILER.html] [--firefox URL] ' +
+      '[--rounds N]',
   );
   process.exit(2);
 }
@@ -187,7 +194,7 @@ const TASKS = [
       await hand.key('5');
       await hand.see(() =>
         (window.dwellTimeline?.lanes.value ?? []).some(
-          (lane) => lane.kind === 'runtime' && /collections/i.test(lane.name),
+          (lane) => lane.kind === 'runtime' && /GC pauses/.test(lane.name),
         ),
       );
     },
@@ -255,25 +262,112 @@ const OTHERS = [
   ],
 ];
 
+const button = (text) => `.tabBarTabButton:has-text("${text}")`;
+const hasRow = (text) =>
+  [...document.querySelectorAll('.treeViewRowScrolledColumns')].some((row) =>
+    row.textContent.includes(text),
+  );
+
+/** Chooses a thread of the Firefox Profiler, which shows one at a time. */
+async function worker(hand) {
+  hand.step('scroll');
+  await hand.click('.timelineTrackNameButton:has-text("http-worker-1")');
+}
+
+/** The methods of a thread by self time, without those that are idle. */
+async function inverted(hand) {
+  await worker(hand);
+  await hand.click('label:has-text("Invert call stack")');
+  await hand.click('label:has-text("Include idle samples")');
+  await hand.see(() => /invert/.test(location.search) && /hideIdle|idle/i.test(location.search));
+  await hand.see(() => document.querySelectorAll('.treeViewRowScrolledColumns').length > 3);
+}
+
+const FIREFOX = [
+  ['hottest method', inverted],
+  [
+    'its callers',
+    async (hand) => {
+      await inverted(hand);
+      await hand.click('.treeViewRowScrolledColumns');
+      await hand.key('ArrowRight');
+      await hand.see(() => document.querySelector('.treeRowToggleButton.expanded') !== null);
+    },
+  ],
+  [
+    'a time range',
+    async (hand) => {
+      await worker(hand);
+      await hand.drag('.timelineTrackLocalRow.selected .timelineTrackThread', 0.3, 0.5);
+      await hand.click(button('Flame Graph'));
+      await hand.see(() => document.querySelector('.flameGraphCanvas') !== null);
+    },
+  ],
+  [
+    'lock holder',
+    async (hand) => {
+      await worker(hand);
+      await hand.click(button('Marker Table'));
+      await hand.see(hasRow, 'http-worker-');
+    },
+  ],
+  [
+    'GC pauses',
+    async (hand) => {
+      await hand.click('.timelineTrackNameButton:has-text("process")');
+      await hand.click(button('Marker Chart'));
+      await hand.see(() => document.querySelector('.chartCanvas.markerChartCanvas, .chartCanvas'));
+    },
+  ],
+  [
+    'search',
+    async (hand) => {
+      await worker(hand);
+      await hand.click('input.idleSearchFieldInput');
+      await hand.type('Ledger');
+      await hand.see(() => /search=Ledger/.test(location.search));
+    },
+  ],
+  [
+    'export',
+    async (hand) => {
+      const file = hand.tab.waitForEvent('download');
+      await hand.click('.menuButtonsShareButtonButton');
+      await hand.click('.menuButtonsDownloadButton, a:has-text("Download")');
+      await (await file).path();
+    },
+  ],
+];
+
 const browser = await launch();
 try {
   const rows = [];
-  for (const [name, file, act] of TASKS) rows.push([name, ...(await measured(name, file, act))]);
-  const others = new Map();
-  for (const [name, act] of other ? OTHERS : []) {
-    others.set(name, await measured(name, other, act));
+  for (const [name, file, act] of TASKS) {
+    rows.push([name, ...(await measured(name, address(file), act, 'main[aria-busy="false"]'))]);
   }
-  console.log('| task | steps | s | async-profiler: steps | s |\n|---|---|--:|---|--:|');
+  const [others, firefoxes] = [new Map(), new Map()];
+  for (const [name, act] of other ? OTHERS : []) {
+    others.set(name, await measured(name, address(other), act, 'canvas'));
+  }
+  for (const [name, act] of firefox ? FIREFOX : []) {
+    firefoxes.set(name, await measured(name, firefox, act, '.treeViewBody'));
+  }
+  console.log('| task | steps | s | async-profiler: steps | s | Firefox Profiler: steps | s |');
+  console.log('|---|---|--:|---|--:|---|--:|');
   for (const [name, steps, seconds] of rows) {
-    const [theirs, time] = others.get(name) ?? ['', ''];
-    console.log(`| ${name} | ${steps} | ${seconds} | ${theirs} | ${time} |`);
+    const cells = [others, firefoxes].flatMap((they) => they.get(name) ?? ['', '']);
+    console.log(`| ${[name, steps, seconds, ...cells].join(' | ')} |`);
   }
 } finally {
   await browser.close();
 }
 
+function address(file) {
+  return pathToFileURL(file).href;
+}
+
 /** The steps of a task, and the median of its seconds. */
-async function measured(name, file, act) {
+async function measured(name, page, act, ready) {
   const seconds = [];
   let steps = '';
   for (let round = 0; round < rounds; round++) {
@@ -283,8 +377,8 @@ async function measured(name, file, act) {
       acceptDownloads: true,
     });
     const tab = await context.newPage();
-    await tab.goto(pathToFileURL(file).href);
-    if (file !== other) await tab.waitForSelector('main[aria-busy="false"]');
+    await tab.goto(page);
+    await tab.waitForSelector(ready, { timeout: 60_000 });
     // Work of the page after it is first shown is no part of the task.
     await tab.waitForTimeout(500);
     const hand = new Hand(tab);

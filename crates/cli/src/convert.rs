@@ -238,7 +238,7 @@ fn write(
     match format {
         Format::Html => recording::put_html(profile, &args.input, out)?,
         Format::Text => out.write_all(dwell_report::text(profile).as_bytes())?,
-        Format::Jfr => dwell_report::interchange_jfr(profile, out)?,
+        Format::Jfr => dwell_report::interchange_jfr(profile, None, out)?,
         // Its output is a directory.
         Format::Parquet => return Ok(Written::Nothing),
         Format::Otlp | Format::OtlpJson => {

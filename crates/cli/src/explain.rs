@@ -1,7 +1,8 @@
 //! `dwell explain`.
 
 use crate::args::Explain;
-use crate::{long_work, recording};
+use crate::long_work::{self, Step};
+use crate::recording;
 use anyhow::{Result, bail};
 
 /// Prints the findings of the rules for a recording.
@@ -21,7 +22,10 @@ pub fn run(args: &Explain) -> Result<()> {
     let options = dwell_explain::Options {
         endpoint: args.endpoint.clone(),
     };
-    let explain = || dwell_explain::explain(&profile, &options);
+    let explain = || {
+        long_work::begin(Step::Findings);
+        dwell_explain::explain(&profile, &options)
+    };
     let explanation = long_work::with_progress(&making, explain);
     crate::print(&match args.json {
         true => dwell_report::explanation_and_totals_json(&explanation, &profile),

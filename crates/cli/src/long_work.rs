@@ -1,8 +1,10 @@
-//! Progress of a report that takes long: a line that is updated on a terminal, else one plain line.
-//! Printed to standard error, which is for people.
+//! Progress of a report that takes long: a line that is updated on a terminal, with the step and
+//! the part of the recording that is read, else one plain line. Printed to standard error, which is
+//! for people.
 
 use crate::units;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,60 @@ use std::time::{Duration, Instant};
 const AFTER: Duration = Duration::from_secs(2);
 /// Time between two lines on a terminal.
 const RENEW: Duration = Duration::from_secs(1);
+
+/// A step of the work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    Reading,
+    Summing,
+    Findings,
+    Page,
+}
+
+impl Step {
+    const ALL: [Step; 4] = [Step::Reading, Step::Summing, Step::Findings, Step::Page];
+
+    const fn words(self) -> &'static str {
+        match self {
+            Step::Reading => "reading",
+            Step::Summing => "summing up",
+            Step::Findings => "finding causes",
+            Step::Page => "writing the page",
+        }
+    }
+}
+
+/// The present step, by its place in [`Step::ALL`] plus 1, and the bytes to read and already read.
+/// The command does one such work at a time.
+static STEP: AtomicU8 = AtomicU8::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the step that the line shows from now on.
+pub fn begin(step: Step) {
+    STEP.store(step as u8 + 1, Relaxed);
+}
+
+/// Begins to read an input of this many bytes. Gives the counter of those that have been read.
+pub fn begin_reading(bytes: u64) -> &'static AtomicU64 {
+    BYTES.store(bytes, Relaxed);
+    READ.store(0, Relaxed);
+    begin(Step::Reading);
+    &READ
+}
+
+/// The line after some time, with the step and the bytes read out of all.
+fn line(what: &str, step: Option<Step>, (read, bytes): (u64, u64), elapsed: Duration) -> String {
+    let part = match step {
+        None => String::new(),
+        Some(Step::Reading) if bytes > 0 => {
+            let percent = (u128::from(read) * 100 / u128::from(bytes)).min(100);
+            format!("{} ({percent} %), ", Step::Reading.words())
+        }
+        Some(step) => format!("{}, ", step.words()),
+    };
+    format!("{what}: {part}{}", units::age(elapsed))
+}
 
 /// Does some work. Prints `what` if it takes long. The work itself prints nothing.
 pub fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
@@ -47,7 +103,13 @@ fn show_progress(
     let (mut pause, mut is_told) = (after, false);
     while wait.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let _ = match (is_terminal, is_told) {
-            (true, _) => write!(out, "\r\x1b[K{what}: {}", units::age(began.elapsed())),
+            (true, _) => {
+                let step = usize::from(STEP.load(Relaxed)).checked_sub(1);
+                let step = step.and_then(|at| Step::ALL.get(at)).copied();
+                let bytes = (READ.load(Relaxed), BYTES.load(Relaxed));
+                let line = line(what, step, bytes, began.elapsed());
+                write!(out, "\r\x1b[K{line}")
+            }
             (false, false) => writeln!(out, "{what} ..."),
             (false, true) => Ok(()),
         };
@@ -105,6 +167,26 @@ mod tests {
         );
         assert_eq!(done, 7);
         screen.text()
+    }
+
+    #[test]
+    fn line_has_the_step_and_the_part_that_is_read() {
+        let after = Duration::from_secs(12);
+        let of = |step, bytes| line("report of a.jfr", step, bytes, after);
+        assert_eq!(of(None, (0, 0)), "report of a.jfr: 12 s");
+        let reading = of(Some(Step::Reading), (4_299, 10_000));
+        assert_eq!(reading, "report of a.jfr: reading (42 %), 12 s");
+        let more = of(Some(Step::Reading), (10_080, 10_000));
+        assert_eq!(more, "report of a.jfr: reading (100 %), 12 s");
+        let page = of(Some(Step::Page), (10_000, 10_000));
+        assert_eq!(page, "report of a.jfr: writing the page, 12 s");
+    }
+
+    #[test]
+    fn steps_are_in_the_order_of_their_numbers() {
+        for (at, step) in Step::ALL.iter().enumerate() {
+            assert_eq!(*step as usize, at);
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Reads a recording and writes its outputs.
 
+use crate::hint;
+use crate::long_work::{self, Step};
 use crate::writing::{self, Named};
-use crate::{hint, long_work};
 use anyhow::{Context, Result, bail};
 use dwell_jfr::reader::{EventFilter, Options, Recording, parse_from, parse_with};
 use dwell_jfr::redact::Secrets;
@@ -19,6 +20,7 @@ fn options() -> Options<'static> {
         events: EventFilter::Only(EVENTS),
         samples_max: Some(SAMPLES_MAX),
         threads: if processors > 1 { processors.min(4) } else { 0 },
+        progress: None,
     }
 }
 
@@ -77,8 +79,16 @@ fn load_from(input: &mut (impl Read + Seek), path: &Path) -> Result<Profile> {
     if let Some(profile) = imported(input, &first, path)? {
         return Ok(profile);
     }
-    match parse_from(input, &options()) {
-        Ok(recording) => Ok(Profile::from_recording(recording)),
+    let length = input.seek(SeekFrom::End(0)).unwrap_or(0);
+    let options = Options {
+        progress: Some(long_work::begin_reading(length)),
+        ..options()
+    };
+    match parse_from(input, &options) {
+        Ok(recording) => {
+            long_work::begin(Step::Summing);
+            Ok(Profile::from_recording(recording))
+        }
         Err(error) if is_cut(&error) => bail!(
             "{shown} is cut off before anything in it can be read; copy it again, or record again"
         ),
@@ -264,6 +274,7 @@ pub fn write_page_and_findings(jfr: &Path, html: &Path, secrets: &Secrets) -> Re
     let (page, findings) = long_work::with_progress(&making(jfr), || -> Result<_> {
         let profile = load_with(jfr, secrets)?;
         let page = write_html(&profile, jfr, (html, Named::ByDwell), false);
+        long_work::begin(Step::Findings);
         let samples = profile.total().samples;
         let findings = match too_few(samples) {
             Some(text) => text,
@@ -348,7 +359,9 @@ fn page(
 ) -> io::Result<()> {
     let name = source.file_name().unwrap_or(source.as_os_str());
     let findings = || {
+        long_work::begin(Step::Findings);
         let explained = dwell_explain::explain(profile, &dwell_explain::Options::default());
+        long_work::begin(Step::Page);
         dwell_report::page_findings(&explained)
     };
     let options = dwell_report::Options {
@@ -356,6 +369,7 @@ fn page(
         all_frames,
         ..dwell_report::Options::default()
     };
+    long_work::begin(Step::Page);
     dwell_report::html_with(profile, &options, findings, out)
 }
 

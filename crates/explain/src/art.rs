@@ -173,6 +173,30 @@ impl Art {
         self
     }
 
+    /// A wall-clock sample of a thread that works for a request: its time and its milliseconds.
+    pub(crate) fn request_look(
+        &mut self,
+        thread: &str,
+        endpoint: &str,
+        request: u64,
+        cause: &str,
+        stack: &str,
+        (at_ms, ms): (u64, u64),
+    ) -> &mut Art {
+        self.look(thread, endpoint, cause, stack, 1, ms);
+        let name = Some(self.builder.name(endpoint));
+        let context = self.builder.context(Context {
+            local_root_span_id: request,
+            endpoint: name,
+            ..Context::default()
+        });
+        let time_ns = self.builder.info.start_ns + at_ms * MS;
+        if let Some((look, _)) = self.looks.last_mut() {
+            (look.time_ns, look.context) = (time_ns, Some(context));
+        }
+        self
+    }
+
     /// Samples of a thread that is not a Java thread.
     pub(crate) fn native(&mut self, thread: &str, count: u64, ms: u64) -> &mut Art {
         self.thread(thread, false, false);
@@ -194,8 +218,13 @@ impl Art {
 
     /// Samples whose stacks are not whole.
     pub(crate) fn failed(&mut self, count: u64, ms: u64) -> &mut Art {
+        self.failed_by("no_table", count, ms)
+    }
+
+    /// The same by another cause.
+    pub(crate) fn failed_by(&mut self, cause: &str, count: u64, ms: u64) -> &mut Art {
         let (thread, node) = (self.thread("failed", true, false), self.node("app.Cut.off"));
-        let failure = Some(self.builder.cause("no_table"));
+        let failure = Some(self.builder.cause(cause));
         for i in 0..count {
             self.builder.sample(Sample {
                 time_ns: i * MS,
@@ -568,7 +597,7 @@ impl Art {
         builder
     }
 
-    fn verdict(&mut self, check: Check) -> Verdict {
+    pub(crate) fn verdict(&mut self, check: Check) -> Verdict {
         let (profile, filter) = (self.profile(), WallFilter::default());
         check(&Facts::new(&profile, &filter))
     }

@@ -25,7 +25,7 @@ pub use self::parquet::{TABLES, parquet};
 pub use firefox::firefox;
 pub use imported::{Refused, imported};
 pub use otlp::{Encoding, otlp};
-pub use pprof::pprof;
+pub use pprof::{pprof, pyroscope};
 pub use speedscope::speedscope;
 
 /// Facts about the program that a profile lacks.

@@ -150,7 +150,7 @@ const POOLS: &[&str] = &[
     "*/apache/tomcat/util/net/Acceptor.run",
     "*/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
     "*/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
-    "*/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.reservedWait",
+    "*/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.*ait*",
     "*/eclipse/jetty/io/ManagedSelector.nioSelect",
     "*/eclipse/jetty/io/ManagedSelector*.select",
     "*/xnio/nio/WorkerThread.run",

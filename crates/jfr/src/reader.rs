@@ -38,6 +38,7 @@ pub use told::{Cell, Fields, Form, Told, stored};
 use crate::writer::HEADER_BYTES;
 use merge::Merger;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::AtomicU64;
 use tables::Tables;
 
 /// Warnings that are kept; a broken file could have one for every few bytes.
@@ -54,6 +55,8 @@ pub struct Options<'a> {
     /// Additional threads that read chunks in [`parse_from`]; 0 for none. The result does not
     /// depend on it.
     pub threads: usize,
+    /// Counts the bytes of events that have been read, for progress; `None`: nothing counts.
+    pub progress: Option<&'a AtomicU64>,
 }
 
 /// Chooses events by name. Samples are always read.
@@ -352,5 +355,22 @@ mod tests {
         let cut = chunks.concat().len() - 1;
         assert_eq!(of(chunks.concat()[..cut].to_vec()), second);
         assert_eq!(of(Vec::new()), 0);
+    }
+
+    #[test]
+    fn progress_ends_with_the_bytes_of_all_chunks() {
+        let file = [chunk(0, 1), chunk(5, 1)].concat();
+        for threads in [0, 2] {
+            let read = AtomicU64::new(0);
+            let options = Options {
+                threads,
+                progress: Some(&read),
+                ..Options::default()
+            };
+            parse_from(&mut io::Cursor::new(&file), &options).unwrap();
+            // All but the headers.
+            let expected = (file.len() - 2 * HEADER_BYTES) as u64;
+            assert_eq!(read.into_inner(), expected, "{threads} threads");
+        }
     }
 }

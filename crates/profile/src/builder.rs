@@ -11,6 +11,7 @@ use crate::info::{CpuLimit, CpuUse, Gap, Info, Loss, SelfCost, Unread};
 use crate::live::{LiveObject, LiveSampling};
 use crate::locks::{LockLook, MonitorOwner, MonitorSums, MonitorWait};
 use crate::names::{NameId, Names};
+use crate::platform::is_class;
 use crate::profile::{Profile, Unit};
 use crate::requests::Request;
 use crate::sample::{CauseId, Context, ContextId, Look, Sample, Thread, ThreadId};
@@ -262,13 +263,15 @@ impl Builder {
         }
     }
 
-    /// The Java methods of a stack, innermost first.
+    /// The Java methods of a stack, native ones included, innermost first.
     pub(crate) fn java_methods(&self, node: NodeId) -> impl Iterator<Item = MethodId> {
         let frames = self.tree.keys_up(node);
         let frames = frames.filter_map(|frame| self.frames.get(frame as usize));
-        frames
-            .filter(|frame| frame.kind.is_java())
-            .map(|frame| frame.method)
+        let is_method = |frame: &&Frame| match frame.kind {
+            FrameKind::Native => is_class(self.class_of(frame.method)),
+            kind => kind.is_java(),
+        };
+        frames.filter(is_method).map(|frame| frame.method)
     }
 
     /// The class of a method.

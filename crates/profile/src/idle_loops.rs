@@ -4,8 +4,9 @@
 //!
 //! An idle thread waits for work of any sort, in one place: next to its outermost frames, without a
 //! request, and with next to no CPU time. A false "idle" hides a problem, a missed one only adds a
-//! row to a table. So what is doubtful stays as it is: waits for locks and for one peer always do.
+//! row to a table. So what is doubtful stays as it is: waits for locks and for an answer always do.
 
+mod serving;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -17,6 +18,7 @@ use crate::profile::Unit;
 use crate::sample::{CauseId, ThreadId};
 use crate::tree::NodeId;
 use dwell_jfr::hash::Seeds;
+use serving::Serving;
 use std::collections::{BTreeMap, HashMap};
 use waiting::{Place, Wait};
 
@@ -45,7 +47,10 @@ const ANSWERS: f64 = 2.0;
 /// A thread whose work the tables know.
 const KNOWN: f64 = 0.005;
 
-/// The activity of a thread.
+/// Causes of time in which a thread waits for a processor.
+const READY: [&str; 2] = ["runnable", "throttled"];
+
+/// The activity of a thread, but for its waits for a processor.
 #[derive(Default)]
 struct Life {
     all_ns: u64,
@@ -105,10 +110,11 @@ impl Builder {
 
     /// The place of each stack and cause that can be a wait for work.
     fn places(&self) -> HashMap<(NodeId, CauseId), Place, Seeds> {
+        let serving = Serving::of(self);
         let mut places: HashMap<(NodeId, CauseId), Option<Place>, Seeds> = HashMap::default();
         for look in self.looks() {
             (places.entry((look.node, look.cause)))
-                .or_insert_with(|| Place::of(self, look.node, self.text(look.cause)));
+                .or_insert_with(|| Place::of(self, &serving, look.node, self.text(look.cause)));
         }
         let known = places.into_iter();
         known
@@ -121,6 +127,10 @@ impl Builder {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         for look in self.looks() {
             if self.is_virtual(look.thread) {
+                continue;
+            }
+            // Time that other load takes from a thread is no activity of its own.
+            if READY.contains(&self.text(look.cause)) {
                 continue;
             }
             let life = lives.entry(look.thread).or_default();
@@ -238,6 +248,7 @@ impl Life {
                 let is_shallow = place.depth <= SEVERAL || does_nothing;
                 is_quiet && is_shallow || is_worth && is_in_loop && place.depth > 1
             }
+            Wait::Request => is_quiet && place.depth <= SEVERAL || is_worth && is_in_loop,
             _ if !is_quiet || place.is_in_pool => false,
             Wait::Signal => is_in_loop || place.depth <= FEW || does_nothing,
             Wait::Sleep => place.depth <= FEW && self.wakes_less_than(POLLS),

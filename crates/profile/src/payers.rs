@@ -2,6 +2,7 @@
 //! for the last thread to stop. Pure.
 
 use crate::profile::Profile;
+use crate::stops::Safepoint;
 use std::collections::BTreeMap;
 
 /// The time that safepoints took from the requests of one endpoint.
@@ -25,11 +26,7 @@ impl Profile {
     /// are the maximum that safepoints can have taken.
     #[must_use]
     pub fn paid_for_safepoints(&self) -> BTreeMap<Option<&str>, Paid> {
-        let known = self.safepoints().iter().filter(|stop| stop.count == 1);
-        let stops = known.map(|stop| {
-            let end = stop.time_ns.saturating_add(stop.duration_ns());
-            (stop.time_ns, end)
-        });
+        let stops = self.safepoints().iter().filter_map(Safepoint::span);
         let stops = Stops::of(stops.collect());
         let mut by_endpoint: BTreeMap<Option<&str>, Paid> = BTreeMap::new();
         for request in self.requests() {
@@ -96,7 +93,7 @@ impl Stops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Builder, Request, Safepoint};
+    use crate::{Builder, Request};
     use proptest::prelude::*;
 
     fn request(time_ns: u64, duration_ns: u64, count: u64) -> Request {
@@ -125,11 +122,16 @@ mod tests {
             count,
             is_known: true,
         };
-        // The last one is a sum, whose times are not known.
+        // The third is a sum, and the last one was only counted: their times are not known.
+        let counted = Safepoint {
+            is_known: false,
+            ..stop(500, 0, 50, 1)
+        };
         builder.safepoints = vec![
             stop(100, 10, 20, 1),
             stop(200, 0, 50, 1),
             stop(0, 900, 0, 9),
+            counted,
         ];
         builder.requests = vec![
             request(120, 100, 2),

@@ -66,6 +66,11 @@ pub fn is_of_platform(class: &str) -> bool {
     BUILT_IN.contains(&class.as_str()) || OWN.iter().any(|package| class.starts_with(package))
 }
 
+/// Whether the class of a native frame is that of a native method, and not a library.
+pub(crate) fn is_class(class: &str) -> bool {
+    class.contains('.') && !class.contains(".so") && !class.contains('/')
+}
+
 /// Runs a program that is in a source file: its own classes are not the program's.
 const SOURCE_LAUNCHER: &str = "com.sun.tools.javac.launcher.";
 /// Words of a package that are one tool's: `com.sun.tools`, `jdk.javadoc.internal`.
@@ -149,6 +154,20 @@ mod tests {
             "",
         ] {
             assert!(!is_of_platform(class), "{class}");
+        }
+    }
+
+    #[test]
+    fn native_methods_differ_from_library_functions() {
+        assert!(is_class("jdk.internal.misc.Unsafe"));
+        for class in [
+            "",
+            "libjvm.so",
+            "libz.so.1",
+            "/usr/lib/libc.so.6",
+            "[kernel]",
+        ] {
+            assert!(!is_class(class), "{class}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Safepoint {
     pub running: u64,
     /// How many it stands for; of more than one, times are sums.
     pub count: u64,
-    /// Whether it was seen, not only counted.
+    /// Whether its time is known. Of one that was only counted it is not.
     pub is_known: bool,
 }
 
@@ -34,18 +34,23 @@ impl Safepoint {
     pub fn duration_ns(&self) -> u64 {
         self.reaching_ns.saturating_add(self.operation_ns)
     }
+
+    /// When it was asked for and when the threads went on; `None` if it was only counted.
+    #[must_use]
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let is_one = self.is_known && self.count <= 1;
+        is_one.then(|| {
+            (
+                self.time_ns,
+                self.time_ns.saturating_add(self.duration_ns()),
+            )
+        })
+    }
 }
 
-/// The times in which all threads were stopped, in order, with overlaps merged. Safepoints that
-/// share one event have no known times.
+/// The times in which all threads were stopped, in order, with overlaps merged.
 pub(crate) fn standing(safepoints: &[Safepoint], stretches: &Stretches) -> Vec<(u64, u64)> {
-    let single = safepoints.iter().filter(|stop| stop.count <= 1);
-    let single = single.map(|stop| {
-        (
-            stop.time_ns,
-            stop.time_ns.saturating_add(stop.duration_ns()),
-        )
-    });
+    let single = safepoints.iter().filter_map(Safepoint::span);
     let others = stretches.standing().map(|it| (it.time_ns, it.end_ns()));
     let mut all: Vec<(u64, u64)> = others.chain(single).collect();
     all.sort_unstable();

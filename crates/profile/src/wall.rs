@@ -380,18 +380,68 @@ impl Profile {
     }
 }
 
-/// The name of a group of threads: the common part of the names of a pool's threads.
+/// The name of a group of threads: the common part of the names of a pool's threads. Numbers and
+/// ids in hexadecimal digits do not matter. The twin of `poolOf` in `viewer/src/tree/keys.ts`.
 #[must_use]
 pub fn group_of(thread: &str) -> String {
     let mut group = String::new();
-    for c in thread.chars() {
-        match c.is_ascii_digit() {
-            true if group.ends_with('*') => {}
-            true => group.push('*'),
-            false => group.push(c),
+    let mut rest = thread;
+    let mut is_in_word = false;
+    while let Some(c) = rest.chars().next() {
+        let id = match is_in_word {
+            true => 0,
+            false => hexadecimal_id(rest),
+        };
+        let taken = match (id, c.is_ascii_digit()) {
+            (1.., _) => id,
+            (_, true) => 1,
+            _ => 0,
+        };
+        match taken {
+            0 => group.push(c),
+            _ if group.ends_with('*') => {}
+            _ => group.push('*'),
         }
+        is_in_word = c.is_ascii_alphanumeric();
+        rest = rest.get(taken.max(c.len_utf8())..).unwrap_or("");
     }
     group
+}
+
+/// Least length of an id, such as the hash code of an object or the first part of a UUID. Its short
+/// parts have the other length.
+const ID_LEN: usize = 6;
+const UUID_PART_LEN: usize = 4;
+
+/// The length of the id in hexadecimal digits that `text` begins with; 0 without one. Words have
+/// no decimal digits.
+fn hexadecimal_id(text: &str) -> usize {
+    if let Some(number) = text.strip_prefix("0x") {
+        let digits = hexadecimal_word(number, 1).len();
+        return if digits > 0 { 2 + digits } else { 0 };
+    }
+    let first = hexadecimal_word(text, ID_LEN);
+    if !first.bytes().any(|b| b.is_ascii_digit()) {
+        return 0;
+    }
+    let mut len = first.len();
+    while let Some(next) = text.get(len..).and_then(|rest| rest.strip_prefix('-')) {
+        match hexadecimal_word(next, UUID_PART_LEN).len() {
+            0 => break,
+            more => len += 1 + more,
+        }
+    }
+    len
+}
+
+/// The word that `text` begins with, if it has only hexadecimal digits and so many of them.
+fn hexadecimal_word(text: &str, least: usize) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric());
+    let word = text.get(..end.unwrap_or(text.len())).unwrap_or("");
+    match word.len() >= least && word.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => word,
+        false => "",
+    }
 }
 
 /// Whether `text` is like `pattern`, in which `*` stands for anything.
@@ -649,5 +699,28 @@ mod tests {
         }
         assert_eq!(group_of("http-8080-exec-17"), "http-*-exec-*");
         assert_eq!(group_of("main"), "main");
+    }
+
+    #[test]
+    fn groups_ignore_ids_in_hexadecimal_digits() {
+        for (thread, group) in [
+            ("HSQLDB Connection @1f6c9cd8", "HSQLDB Connection @*"),
+            ("HSQLDB Connection @c5ad07e2", "HSQLDB Connection @*"),
+            (
+                "app-3f1c9a40-0b5e-4d2a-9c1f-00ffab12cdef-StreamThread-1",
+                "app-*-StreamThread-*",
+            ),
+            ("a (Impl@6a2b4c1f)-x", "a (Impl@*)-x"),
+            ("[0x5c1a 0xbeef] socket", "[* *] socket"),
+            ("0x-0xyz", "*x-*xyz"),
+            // Words, and numbers in them.
+            ("facade-deadbeef", "facade-deadbeef"),
+            ("db01-feed2", "db*-feed*"),
+            ("xcafe123-y", "xcafe*-y"),
+            ("über-12é34", "über-*é*"),
+            ("", ""),
+        ] {
+            assert_eq!(group_of(thread), group, "{thread}");
+        }
     }
 }

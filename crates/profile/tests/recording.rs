@@ -684,7 +684,8 @@ fn safepoints_have_those_that_were_late() {
         kind: JfrKind::C2,
     };
     let stack = chunk.stack(&[frame], false);
-    for (ticks, count, source) in [(900, 3, "counters"), (500, 1, "SafepointTracing")] {
+    let seen = "SafepointTracing";
+    for (ticks, count, source) in [(900, 3, "counters"), (500, 1, seen), (1200, 1, "counters")] {
         chunk.event(&Event::Safepoint {
             ticks,
             duration_ticks: 110,
@@ -713,12 +714,13 @@ fn safepoints_have_those_that_were_late() {
         });
     }
     let profile = Profile::from_recording(read(chunk));
-    let [first, second] = profile.safepoints() else {
+    let [first, second, third] = profile.safepoints() else {
         panic!("{:?}", profile.safepoints())
     };
     assert_eq!((first.time_ns, first.count), (START_NS + 500, 1));
     assert_eq!((first.reaching_ns, first.duration_ns()), (100, 110));
-    assert!(first.is_known && !second.is_known);
+    // The third was seen while it was being reached.
+    assert!(first.is_known && !second.is_known && third.is_known);
     assert_eq!(profile.names().text(first.operation), "G1CollectFull");
     let [seen, unseen] = profile.late() else {
         panic!("{:?}", profile.late())

@@ -39,14 +39,24 @@ const PIECES_MAX: u64 = 1_000;
 
 /// Writes a recording that other tools read: `jdk.ExecutionSample`, `jdk.ObjectAllocationSample`,
 /// `jdk.JavaMonitorEnter`, and, as async-profiler has them, `profiler.WallClockSample` and
-/// `profiler.LiveObject`.
+/// `profiler.LiveObject`. Samples of time have the distance `every_ns`, or that of the recording.
 ///
 /// # Errors
 ///
 /// Only those of `out`.
-pub fn interchange_jfr(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+pub fn interchange_jfr(
+    profile: &Profile,
+    every_ns: Option<u64>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let start_ns = profile.info().start_ns;
     let mut file = File::begin(profile, start_ns);
+    if let Some(every_ns) = every_ns {
+        file.wall_distance = every_ns.max(INTERVAL_MIN_NS);
+        if profile.unit() == Unit::Nanoseconds {
+            file.distance = file.wall_distance;
+        }
+    }
     file.settings();
     // Equal for both times, as there are tools that know one distance only.
     let mut cpu = Points::new(file.distance, start_ns);
@@ -582,7 +592,7 @@ mod tests {
 
     fn theirs(profile: &Profile) -> Recording {
         let mut bytes = Vec::new();
-        interchange_jfr(profile, &mut bytes).unwrap();
+        interchange_jfr(profile, None, &mut bytes).unwrap();
         parse(&bytes).unwrap()
     }
 
@@ -612,6 +622,19 @@ mod tests {
             matches!(allocated[0].get("stackTrace"), Some(Value::Stack(stack))
             if theirs.stacks.get(*stack).unwrap().frames.len() == 1)
         );
+    }
+
+    #[test]
+    fn samples_have_the_distance_that_is_asked_for() {
+        let mut bytes = Vec::new();
+        interchange_jfr(&ours(), Some(3 * MS), &mut bytes).unwrap();
+        let profile = Profile::from_recording(parse(&bytes).unwrap());
+        // 100 ms of CPU time, and 1.1 s of wall time.
+        let samples = profile.samples().len();
+        assert!((33..=34).contains(&samples), "{samples}");
+        let (cpu, wall) = (profile.total().sum, profile.wall_totals().0.sum);
+        assert_eq!((cpu, wall % (3 * MS)), (samples as u64 * 3 * MS, 0));
+        assert!(wall.abs_diff(1100 * MS) <= 3 * MS, "{wall}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ const SLOW: Duration = Duration::from_secs(1);
 const SLOW_BYTES: usize = 256 << 10;
 /// Bytes of an answer that are read, and characters of it that are shown.
 const ANSWER_MAX: u64 = 4096;
-const SHOWN_MAX: usize = 160;
+const SHOWN_MAX: usize = 600;
 
 /// Sends over HTTP.
 #[derive(Debug)]

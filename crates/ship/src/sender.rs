@@ -12,6 +12,9 @@ const WAIT_MAX: Duration = Duration::from_mins(5);
 /// The longest wait that a receiver can ask for.
 const ASKED_MAX: Duration = Duration::from_hours(1);
 
+/// The text of a server that has no connection to another one of its kind.
+const UNAVAILABLE: &str = "code = Unavailable";
+
 /// A receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -108,7 +111,7 @@ impl Sender {
                 code,
                 retry_after,
                 text,
-            } if !is_about_body(code) => (said(code, &text), retry_after),
+            } if !is_about_body(code, &text) => (said(code, &text), retry_after),
             Answer::Status { code, text, .. } => {
                 spool.done(&entry)?;
                 self.failures = 0;
@@ -128,10 +131,13 @@ impl Sender {
     }
 }
 
-/// Whether a status refuses this body, so that it would be refused again. Others are about the
-/// address, the credentials or the receiver's state, and change while the body waits.
-fn is_about_body(code: u16) -> bool {
-    matches!(code, 400..=499) && !matches!(code, 401 | 403 | 404 | 407 | 408 | 429)
+/// Whether an answer refuses this body, so that it would be refused again. Others are about the
+/// address, the credentials or the receiver's state, and change while the body waits. Pyroscope
+/// answers 422 also if a part of it is not there, and repeats the code that this part has in gRPC.
+fn is_about_body(code: u16, text: &str) -> bool {
+    let is_state = matches!(code, 401 | 403 | 404 | 407 | 408 | 429)
+        || (code == 422 && text.contains(UNAVAILABLE));
+    matches!(code, 400..=499) && !is_state
 }
 
 /// The wait after so many failures in a row: from half of the full wait to the full one.

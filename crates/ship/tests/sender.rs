@@ -136,6 +136,22 @@ fn failures_are_tried_again_with_growing_waits() {
 }
 
 #[test]
+fn body_waits_while_a_part_of_the_receiver_is_away() {
+    let answer = Answer::Status {
+        code: 422,
+        retry_after: None,
+        text: "push failed: rpc error: code = Unavailable desc = no connection".to_owned(),
+    };
+    let (_scratch, mut spool, mut script) = prepared(1, &[answer, status(200)]);
+    let mut sender = Sender::default();
+    let step = sender.step(seconds(0), 1.0, &mut spool, &mut script);
+    assert!(matches!(step.unwrap(), Step::Later(next, Some(_)) if next == seconds(1)));
+    let step = sender.step(seconds(1), 1.0, &mut spool, &mut script);
+    assert_eq!(step.unwrap(), Step::Sent);
+    assert_eq!((sender.sent(), sender.dropped()), (1, 0));
+}
+
+#[test]
 fn receiver_may_ask_for_a_wait() {
     let asking = |asked| Answer::Status {
         code: 429,

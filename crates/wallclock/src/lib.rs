@@ -24,6 +24,7 @@ pub mod calendar;
 pub mod ended_run;
 pub mod fingerprint;
 pub mod grid;
+mod hot;
 pub mod labels;
 pub mod machine;
 #[cfg(test)]

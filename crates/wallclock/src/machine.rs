@@ -6,7 +6,8 @@ use crate::calendar::Calendar;
 use crate::ended_run::{Run, held_ns};
 use crate::fingerprint::{Fingerprint, mix};
 use crate::grid::Tick;
-use crate::labels::{Label, Labelled, Places, Shown, UNSAMPLED};
+use crate::hot::{Hot, NONE, RUNS};
+use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::purse::Purse;
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
@@ -15,10 +16,6 @@ use std::collections::VecDeque;
 const CALM_TICKS: u16 = 50;
 /// Ticks between two checks whether open runs are due.
 const SWEEP_TICKS: u32 = 32;
-/// No class.
-const NONE: u8 = u8::MAX;
-/// The class of a thread that runs.
-const RUNS: u8 = NONE - 1;
 
 /// A run that can be reported.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,106 +26,6 @@ pub struct Ended<W> {
     pub class: u8,
     /// The run.
     pub run: Run<W>,
-}
-
-/// Data that a read of a thread needs, in one cache line.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Hot {
-    /// Hash of the last fingerprint and of the thread's work.
-    word: u64,
-    /// The open run: weight, begin, last read and part of the variance.
-    weight_ns: u64,
-    since_ns: u64,
-    until_ns: u64,
-    square: f32,
-    /// The last tick whose time is accounted.
-    accounted: u32,
-    /// The end of the present block, and the tick in it in which the thread is read.
-    block_end: u32,
-    read_at: u32,
-    /// Reads of the open run.
-    count: u32,
-    /// Ticks without a change of place. Each read that finds the thread running halves them.
-    calm: u16,
-    class: u8,
-    /// The class of its last wait, and a part of the key of its work there.
-    place: u8,
-    key: u8,
-    /// Number of reported pieces of the open run.
-    stage: u8,
-    is_live: bool,
-    is_labelled: bool,
-    /// Whether the last sample of the class found the thread running.
-    shows_run: bool,
-    has_claim: bool,
-    is_queued: bool,
-}
-
-impl Default for Hot {
-    fn default() -> Hot {
-        Hot {
-            word: 0,
-            weight_ns: 0,
-            since_ns: 0,
-            until_ns: 0,
-            square: 0.0,
-            accounted: 0,
-            block_end: 0,
-            read_at: 0,
-            count: 0,
-            calm: 0,
-            class: NONE,
-            place: NONE,
-            key: 0,
-            stage: 0,
-            is_live: false,
-            is_labelled: false,
-            shows_run: false,
-            has_claim: false,
-            is_queued: false,
-        }
-    }
-}
-
-impl Hot {
-    fn kind(&self) -> Kind {
-        Kind::of(self.calm)
-    }
-
-    /// Sets the result of the last sample of its class.
-    fn set_label(&mut self, label: Option<Label>) {
-        self.is_labelled = label.is_some();
-        self.shows_run = label.is_some_and(|label| label.shown == Shown::Run);
-        self.has_claim = label.is_some_and(|label| label.has_claim);
-    }
-
-    /// Whether the open run is a wait, as far as known.
-    fn waits(&self) -> bool {
-        self.class != RUNS && !self.shows_run
-    }
-
-    /// The part of the open run that may be wrong, in ns: its reads after the thread had run.
-    fn loose_ns(&self) -> u64 {
-        let each_ns = self.weight_ns as f64 / f64::from(self.count.max(1));
-        let loose_ns = f64::from(self.square) / each_ns.max(1.0);
-        (loose_ns as u64).min(self.weight_ns)
-    }
-
-    /// Adds a read to the open run. `is_known`: the thread was there all of that time, so the read
-    /// adds no variance.
-    fn add(&mut self, weight_ns: u64, is_known: bool, at_ns: u64) {
-        if self.count == 0 {
-            // At the last read the thread was elsewhere.
-            self.since_ns = at_ns.saturating_sub(weight_ns).max(self.until_ns);
-        }
-        self.count = self.count.saturating_add(1);
-        self.weight_ns = self.weight_ns.saturating_add(weight_ns);
-        if !is_known {
-            self.square += (weight_ns as f32).powi(2);
-        }
-        self.until_ns = at_ns;
-    }
 }
 
 /// Data for changes of a thread's place.
@@ -281,6 +178,11 @@ impl<W: Clone> WallClock<W> {
             return;
         };
         let kind = hot.kind();
+        let (tick, is_whole) = (self.tick, !self.reads_alone);
+        if let Some(hot) = self.hot.get_mut(id as usize) {
+            // It ended during the last interval.
+            hot.cut(&tick, tick.number.saturating_sub(1), 0, is_whole);
+        }
         self.close(id);
         self.release(id);
         if let Some(hot) = self.hot.get_mut(id as usize) {
@@ -765,29 +667,17 @@ impl<W: Clone> WallClock<W> {
     /// Ends the recording in this tick, `early_ns` before the end of its interval. All runs are
     /// reported, and blocks end now.
     pub fn finish(&mut self, early_ns: u64) {
-        let (number, interval_ns) = (self.tick.number, self.tick.interval_ns);
+        let number = self.tick.number;
         for place in 0..self.hot.len() {
             let Some(hot) = self.hot.get_mut(place).filter(|hot| hot.is_live) else {
                 continue;
             };
-            if hot.count > 0 {
-                // A block without a read so far counts for the place of the last read.
-                let missing = match self.reads_alone {
-                    true => 0,
-                    false => u64::from(number.saturating_sub(hot.accounted)) * interval_ns,
-                };
-                let over = u64::from(hot.accounted.saturating_sub(number)) * interval_ns;
-                hot.weight_ns = (hot.weight_ns + missing).saturating_sub(over + early_ns);
-            }
-            hot.accounted = number;
+            hot.cut(&self.tick, number, early_ns, !self.reads_alone);
             self.close(place as u32);
             self.release(place as u32);
         }
     }
 }
-
-// A second cache line would double the time that a read of a thread waits for memory.
-const _: () = assert!(size_of::<Hot>() == 64);
 
 #[cfg(test)]
 #[path = "machine_tests.rs"]

@@ -1,6 +1,7 @@
 //! The state machine with one thread.
 
 use super::*;
+use crate::labels::Shown;
 
 const TICK_NS: u64 = 20_000_000;
 
@@ -154,4 +155,38 @@ fn exact_wait_is_not_changed_by_the_account() {
     }
     // Only the first read may be wrong.
     assert_eq!(weight(&mut clock), (9 * TICK_NS, 0));
+}
+
+/// Also just after a piece of the wait was reported, when no read of the next piece was made.
+#[test]
+fn idle_thread_has_all_its_time_at_any_end() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+    let mut reported_ns = 0;
+    for number in 2..=700 {
+        tick(&mut clock, number);
+        if clock.due() == [0] {
+            clock.stays(0);
+        }
+        // A budget of nearly nothing: blocks are as long as they may be.
+        clock.census_done(1, 0, 1e-9);
+        let ended = clock.take_ended();
+        reported_ns += ended.iter().map(|it| it.run.weight_ns).sum::<u64>();
+        let (rest_ns, unsampled_ns) = weight(&mut clock.clone());
+        // A block that was reported as a whole may go on behind the end.
+        let (all_ns, lived_ns) = (reported_ns + rest_ns, u64::from(number) * TICK_NS);
+        assert!(
+            all_ns >= lived_ns && unsampled_ns == 0,
+            "{number}: {all_ns}"
+        );
+        assert!(all_ns <= lived_ns || rest_ns == 0, "{number}: {all_ns}");
+        // If the thread ends in this tick, it has lived for the ticks before.
+        let mut without = clock.clone();
+        without.end(0);
+        let (rest_ns, _) = weight(&mut without);
+        assert!(reported_ns + rest_ns >= lived_ns - TICK_NS, "{number}");
+        assert!(reported_ns + rest_ns <= lived_ns - TICK_NS || rest_ns == 0);
+    }
 }

@@ -3,7 +3,7 @@ import { poolOf } from '../tree/select';
 import { duration, percent } from './format';
 import { endpointNumber } from './measure';
 import { OF_PLATFORM } from './platform';
-import type { Profile } from './profile';
+import type { Profile, Span } from './profile';
 import { methodOf, takerOf } from './stacks';
 import type { WallFilter } from './wall';
 import { partIn } from './window';
@@ -125,13 +125,50 @@ export function locksOf(
     edges.set(key, edge);
   }
   const heaviest = (a: { weight: number }, b: { weight: number }) => b.weight - a.weight;
-  // A lock without a name is a bad first choice.
-  const known = (lock: Waiting) => Number(!lock.name.startsWith(UNKNOWN));
   return {
     locks: [...found.values()].sort((a, b) => known(b) - known(a) || heaviest(a, b)),
     edges: [...edges.values()].sort(heaviest),
     weight: all,
   };
+}
+
+/** A lock in two ranges of the time: the waiting in each second of them, in nanoseconds. */
+export interface ComparedLock {
+  /** In the second range, or in the first if only that has it. */
+  lock: Waiting;
+  a: number;
+  b: number;
+}
+
+/** The locks of two ranges of the time, those with the largest change first. */
+export function comparedLocks(
+  profile: Profile,
+  filter: WallFilter,
+  ranges: { a: Span; b: Span },
+  apart: boolean,
+  seenAt?: SeenAt,
+): ComparedLock[] {
+  const key = ({ cause, name }: Waiting) => `${cause} ${name}`;
+  const of = (during: Span) => {
+    const { locks } = locksOf(profile, { ...filter, during }, apart, seenAt);
+    return new Map(locks.map((lock) => [key(lock), lock]));
+  };
+  const rate = (lock: Waiting | undefined, { from, to }: Span) =>
+    ((lock?.weight ?? 0) * 1e9) / (to - from);
+  const [first, second] = [of(ranges.a), of(ranges.b)];
+  const both = [...new Map([...first, ...second]).values()];
+  const rows = both.map((lock) => ({
+    lock,
+    a: rate(first.get(key(lock)), ranges.a),
+    b: rate(second.get(key(lock)), ranges.b),
+  }));
+  const change = (row: ComparedLock) => Math.abs(row.b - row.a);
+  return rows.sort((x, y) => known(y.lock) - known(x.lock) || change(y) - change(x));
+}
+
+/** A lock without a name is a bad first choice. */
+function known(lock: Waiting): number {
+  return Number(!lock.name.startsWith(UNKNOWN));
 }
 
 /** The looks at threads that waited for locks: each with the time and the looks that count. */

@@ -25,9 +25,10 @@ interface Stops {
   before: number[];
 }
 
-/** Safepoints that are known one by one. */
+/** Safepoints whose times are known. */
 function stopsOf({ stops }: Profile): Stops {
-  const places = Array.from(stops.time.keys()).filter((i) => stops.count[i] === 1);
+  const isOne = (i: number) => stops.count[i] === 1 && stops.known[i] === 1;
+  const places = Array.from(stops.time.keys()).filter(isOne);
   places.sort((a, b) => stops.time[a]! - stops.time[b]!);
   const all: Stops = { from: [], to: [], before: [] };
   let before = 0;

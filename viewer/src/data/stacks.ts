@@ -1,4 +1,5 @@
 // Stacks as lines, innermost first, and the place in them that says most to a reader.
+import { readable } from '../tree/readable';
 import { OF_PLATFORM } from './platform';
 import type { Profile } from './profile';
 
@@ -102,7 +103,7 @@ export function shortName(profile: Profile, node: number): string {
   if (node === 0) return '(no stack)';
   const { nodes, frames, methods, names } = profile;
   const method = frames.method[nodes.frame[node]!]!;
-  const className = names.text(methods.class[method]!);
+  const className = readable(names.text(methods.class[method]!));
   const name = names.text(methods.name[method]!);
   const isLibrary = className.includes('.so') || className.startsWith('[');
   const simple = isLibrary ? className : className.slice(className.lastIndexOf('.') + 1);

@@ -3,7 +3,7 @@ import type { Profile, Span } from './profile';
 import { partIn, shareIn } from './window';
 
 export interface Operation {
-  /** A name's number. */
+  /** A name's number; -1: these were only counted. */
   operation: number;
   count: number;
   reaching: number;
@@ -19,7 +19,7 @@ export function operationsOf({ stops }: Profile, during: Span | null): Operation
     const [time, reaching, operating] = [stops.time[i]!, stops.reaching[i]!, stops.operating[i]!];
     const whole = reaching + operating;
     if (shareIn(time, whole, during) <= 0) continue;
-    const operation = stops.operation[i]!;
+    const operation = stops.known[i] === 1 ? stops.operation[i]! : -1;
     const empty = { operation, count: 0, reaching: 0, operating: 0, longest: 0 };
     const row = rows.get(operation) ?? empty;
     row.count += partIn(stops.count[i]!, time, whole, during);

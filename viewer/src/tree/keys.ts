@@ -200,9 +200,16 @@ function poolsOf({ names, threads }: Profile): { pools: string[]; poolOfThread: 
   return { pools: [...numbers.keys()], poolOfThread };
 }
 
-/** `http-exec-12` belongs to the pool `http-exec-#`. */
+/** Ids in hexadecimal digits, such as hash codes of objects and UUIDs, and numbers. */
+const NUMBERS =
+  /(?<![0-9a-z])0x[0-9a-f]+(?![0-9a-z])|(?<![0-9a-z])(?=[a-f]*\d)[0-9a-f]{6,}(?![0-9a-z])(?:-[0-9a-f]{4,}(?![0-9a-z]))*|\d+/gi;
+
+/**
+ * `http-exec-12` belongs to the pool `http-exec-#`. The twin of `group_of` in
+ * `crates/profile/src/wall.rs`.
+ */
 export function poolOf(name: string): string {
-  return name.replace(/\d+/g, '#');
+  return name.replace(NUMBERS, '#').replace(/##+/g, '#');
 }
 
 export function threadName(profile: Profile, thread: number): string {

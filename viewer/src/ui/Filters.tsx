@@ -192,6 +192,12 @@ function During({ store }: { store: Store }) {
   );
 }
 
+/** Notes about two ranges, in views without the bar of the comparison. */
+const RANGE_NOTES: Partial<Record<View, string>> = {
+  timeline: '',
+  locks: '; stacks and holders are those of B, if it has the lock',
+};
+
 /**
  * The time range in a line of its own: in a narrow window, where its fields are behind "More", and
  * where two ranges are compared but the view has no bar of the comparison.
@@ -206,7 +212,7 @@ export function RangeLine({ store, view, hasBar }: { store: Store; view: View; h
       <p class="range-line" role="group" aria-label="Compared time ranges">
         <span>
           {rangeWords(ranges.value)}
-          {view === 'timeline' ? '' : '; this view shows B'}
+          {RANGE_NOTES[view] ?? '; this view shows B'}
         </span>
         <button type="button" onClick={() => store.stopComparing()}>
           Stop comparing

@@ -1,7 +1,8 @@
 // Where the keyboard is when a view comes up.
 
-/** Focuses a view, unless the user moves along the tabs. */
+/** Focuses a view, unless the user moves along the tabs or already types, as into the search box. */
 export function takeFocus(view: HTMLElement | null): void {
-  if (document.activeElement?.getAttribute('role') === 'tab') return;
+  const active = document.activeElement;
+  if (active?.getAttribute('role') === 'tab' || active instanceof HTMLInputElement) return;
   view?.focus({ preventScroll: true });
 }

@@ -2,10 +2,20 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { type Chain, chainsOf } from '../data/chains';
 import { count, duration, percent, plural } from '../data/format';
-import { greatest, holdersWords, type Locks as Found, locksOf, type Waiting } from '../data/locks';
+import {
+  type ComparedLock,
+  comparedLocks,
+  greatest,
+  holdersWords,
+  type Locks as Found,
+  locksOf,
+  type Waiting,
+} from '../data/locks';
 import { plain, shortened } from '../data/plain';
 import { commonOf, placeOf, shortName } from '../data/stacks';
+import { rate, signedRate } from '../diff/words';
 import { causeColour, causeWords } from '../flame/causes';
+import { sum } from '../data/wall';
 import type { Store } from '../state/store';
 import { theme } from '../state/theme';
 import { threadName } from '../tree/keys';
@@ -32,7 +42,15 @@ export function Locks({ store }: { store: Store }) {
       store.tracks.value.seenAt(thread, time),
     ),
   );
-  const { locks, edges, weight } = found.value;
+  const compared = useComputed(() => {
+    const ranges = store.ranges.value;
+    if (!ranges) return null;
+    return comparedLocks(profile, store.filter.value, ranges, apart.value, (thread, time) =>
+      store.tracks.value.seenAt(thread, time),
+    );
+  });
+  const { edges, weight } = found.value;
+  const locks = compared.value?.map(({ lock }) => lock) ?? found.value.locks;
   if (locks.length === 0) {
     const { wall, info } = profile.header;
     return (
@@ -50,7 +68,7 @@ export function Locks({ store }: { store: Store }) {
     <div class="page locks-view" tabIndex={0}>
       <section aria-labelledby="locks">
         <h2 id="locks">
-          {duration(weight)} waiting on{' '}
+          {compared.value ? ratesOf(compared.value) : duration(weight)} waiting on{' '}
           {apart.value ? plural(locks.length, 'lock') : lockClasses(locks.length)}
         </h2>
         <p class="actions">
@@ -67,10 +85,15 @@ export function Locks({ store }: { store: Store }) {
           <span class="weak">{holdersWords(store.holders.value)}</span>
         </p>
         <div class="wide" tabIndex={0} role="group" aria-label="Locks">
-          <table class="rows locks">
+          <table class={compared.value ? 'rows locks compared' : 'rows locks'}>
             <thead>
               <tr>
-                {['Lock', 'Waited', 'Share', 'Threads', 'Samples'].map((name) => (
+                {[
+                  'Lock',
+                  ...(compared.value ? ['A', 'B', 'Change'] : ['Waited', 'Share']),
+                  'Threads',
+                  'Samples',
+                ].map((name) => (
                   <th key={name} scope="col">
                     {name}
                   </th>
@@ -100,8 +123,14 @@ export function Locks({ store }: { store: Store }) {
                       <Breakable text={shortened(plain(lock.name), NAME_MAX)} />
                     </button>
                   </th>
-                  <td>{duration(lock.weight)}</td>
-                  <td>{percent(lock.weight / (weight || 1))}</td>
+                  {compared.value ? (
+                    <Rates row={compared.value[i]!} />
+                  ) : (
+                    <>
+                      <td>{duration(lock.weight)}</td>
+                      <td>{percent(lock.weight / (weight || 1))}</td>
+                    </>
+                  )}
                   <td>{count(lock.waiters.size)}</td>
                   <td>{count(lock.looks)}</td>
                   <td class="text">
@@ -123,6 +152,23 @@ export function Locks({ store }: { store: Store }) {
       <Chains chains={chains.value} weight={weight} />
     </div>
   );
+}
+
+/** The waiting in each second of two ranges, and what changed. */
+function Rates({ row: { a, b } }: { row: ComparedLock }) {
+  const inWords = (value: number) => rate(value, 'second', 'ns');
+  return (
+    <>
+      <td>{inWords(a)}</td>
+      <td>{inWords(b)}</td>
+      <td>{signedRate(b - a, 'second', 'ns')}</td>
+    </>
+  );
+}
+
+function ratesOf(rows: readonly ComparedLock[]): string {
+  const [a, b] = [sum(rows.map((row) => row.a)), sum(rows.map((row) => row.b))];
+  return `Per second: A ${duration(a)}, B ${duration(b)}`;
 }
 
 function None({ hasWall, remedy }: { hasWall: boolean; remedy: string }) {

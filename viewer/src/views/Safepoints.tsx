@@ -44,7 +44,8 @@ export function Safepoints({ store }: { store: Store }) {
 }
 
 function operationName({ profile }: Store, operation: number): string {
-  return shortened(plain(profile.names.text(operation)), NAME_MAX) || '(unknown)';
+  if (operation < 0) return '[counted only]';
+  return shortened(plain(profile.names.text(operation)), NAME_MAX) || '[unknown]';
 }
 
 function Operations({ store }: { store: Store }) {

@@ -219,7 +219,15 @@ describe('two ranges of one recording', () => {
     await ready(page);
     expect(await page.evaluate('location.hash')).toMatch(/^#range=\d+-\d+&against=\d+-\d+$/);
     await page.keyboard.press('7');
-    expect(await page.innerText('.range-line')).toMatch(/A .* to .*, B .* to .*shows B/);
+    expect(await page.innerText('.range-line')).toMatch(
+      /A .* to .*, B .* to .*are those of B, if it has the lock/,
+    );
+    expect(await page.innerText('#locks')).toMatch(/^Per second: A .*s, B .*s waiting on/);
+    expect(await page.innerText('table.locks thead')).toMatch(/A\s+B\s+Change/);
+    // Of the same waiting all the time A and B are nearly the same.
+    const cells = await page.locator('table.locks tbody tr:first-child td').allInnerTexts();
+    expect(cells.slice(0, 3).join(' ')).toMatch(/^\S+\s[mu]?s \S+\s[mu]?s [+−]?\S+\s[mu]?s$/);
+    expect(await violations(page)).toEqual([]);
     await page.keyboard.press('1');
     await page.click('button:has-text("Flame graph of the differences")');
     await ready(page);

@@ -115,6 +115,21 @@ describe('the flame graph', () => {
       expect(await page.textContent('#matched')).toBe('Not a pattern');
     }));
 
+  it('leaves the keyboard to the search box if the view comes up later', () =>
+    withPage('small.html', { fragment: '' }, async (page) => {
+      await page.evaluate(async () => {
+        const press = (key: string) =>
+          document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+        press('2');
+        await Promise.resolve();
+        press('/');
+      });
+      await page.evaluate(twoFrames);
+      await page.waitForSelector('.flame-scroll');
+      await page.evaluate(twoFrames);
+      expect(await page.evaluate('document.activeElement.id')).toBe('search');
+    }));
+
   it('shows what was found beside the search box, however narrow', async () => {
     for (const width of [360, 800, 1000, 1300, 1600])
       await withPage('small.html', { width, height: 800 }, async (page) => {

@@ -137,6 +137,13 @@ describe('labels', () => {
 describe('threads', () => {
   it('are put into pools by their names', () => {
     expect(poolOf('http-exec-12')).toBe('http-exec-#');
+    expect(poolOf('HSQLDB Connection @1f6c9cd8')).toBe('HSQLDB Connection @#');
+    expect(poolOf('[0x5c1a 0xbeef] socket')).toBe('[# #] socket');
+    expect(poolOf('0x-0xyz')).toBe('#x-#xyz');
+    const uuid = '3f1c9a40-0b5e-4d2a-9c1f-00ffab12cdef';
+    expect(poolOf(`app-${uuid}-StreamThread-1`)).toBe('app-#-StreamThread-#');
+    for (const name of ['facade-deadbeef', 'xcafe-y']) expect(poolOf(name)).toBe(name);
+    expect(poolOf('db01-feed2')).toBe('db#-feed#');
     const rows = threadRows(profileOf('thread: p-1 p-2 main\nweight: 1 2 9\na.x a.x a.x'));
     expect(rows.threads.map((row) => row.name)).toEqual(['main', 'p-2', 'p-1']);
     expect(rows.pools).toEqual([{ pool: 'p-#', threads: 2, weight: 3 }]);

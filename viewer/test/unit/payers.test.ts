@@ -14,12 +14,12 @@ describe('requests that stood still', () => {
     header: { ...all.header, endpoints: ['GET /a', 'GET /b'] },
     stops: {
       ...all.stops,
-      // The first two overlap; the last one is a sum of several, at no known time.
-      time: Float64Array.of(100, 110, 200, 0),
-      reaching: Float64Array.of(10, 10, 5, 900),
-      operating: Float64Array.of(10, 10, 5, 900),
-      count: Uint32Array.of(1, 1, 1, 9),
-      known: Uint8Array.of(1, 1, 1, 0),
+      // The first two overlap; the last ones have no known time: a sum, and one only counted.
+      time: Float64Array.of(100, 110, 200, 0, 0),
+      reaching: Float64Array.of(10, 10, 5, 900, 0),
+      operating: Float64Array.of(10, 10, 5, 900, 900),
+      count: Uint32Array.of(1, 1, 1, 9, 1),
+      known: Uint8Array.of(1, 1, 1, 1, 0),
     },
     requests: {
       ...all.requests,

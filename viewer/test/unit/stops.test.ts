@@ -43,8 +43,16 @@ describe('safepoints in a range of time', () => {
     expect(countsOf(profile, { from: 1000, to: 1300 })).toEqual([0, 1]);
   });
 
+  it('that were only counted have a row of their own', () => {
+    const rows = operationsOf(profile, null);
+    expect(rows.map(({ operation, count }) => [operation, count])).toEqual([
+      [-1, 3],
+      [1, 1],
+    ]);
+  });
+
   it('have a longest one of the range', () => {
-    expect(operationsOf(profile, null)[0]!.longest).toBe(400);
+    expect(operationsOf(profile, null).at(-1)!.longest).toBe(400);
     const [row] = operationsOf(profile, { from: 250, to: 500 });
     expect([row!.operating, row!.longest]).toEqual([150, 150]);
   });

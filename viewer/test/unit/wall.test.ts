@@ -1,7 +1,7 @@
 // Wall time summed up, requests, locks, and what stands out.
 import { describe, expect, it } from 'vitest';
 import { chainsOf } from '../../src/data/chains';
-import { kindOf, locksOf } from '../../src/data/locks';
+import { comparedLocks, kindOf, locksOf } from '../../src/data/locks';
 import { placesOf } from '../../src/data/places';
 import { endpointRows, slowest } from '../../src/data/requests';
 import { spansOf } from '../../src/data/spans';
@@ -210,6 +210,30 @@ describe('locks', () => {
     expect(locks.map(({ name }) => name)).toEqual(['app.Lock', 'unknown']);
   });
 
+  it('of two ranges are rates of both, with the largest change first', () => {
+    const second = 1e9;
+    const wait = { thread: 0, cause: 'monitor', count: 1 };
+    const looks = [
+      // Both ranges have the same of it; B is twice as long.
+      { ...wait, time: 0.5 * second, weight: 100, detail: 'app.Same@1' },
+      { ...wait, time: 4 * second, weight: 200, detail: 'app.Same@1' },
+      { ...wait, time: 0.6 * second, weight: 70, detail: 'app.Gone@1' },
+      { ...wait, time: 4.5 * second, weight: 80, detail: 'app.New@1' },
+      // Between the ranges.
+      { ...wait, time: 2 * second, weight: 900, detail: 'app.Between@1' },
+    ];
+    const profile = wallProfile({ threads: ['a'], looks });
+    const ranges = { a: { from: 0, to: second }, b: { from: 3 * second, to: 5 * second } };
+    const rows = comparedLocks(profile, everything(profile), ranges, false);
+    expect(rows.map(({ lock, a, b }) => [lock.name, a, b])).toEqual([
+      ['app.Gone', 70, 0],
+      ['app.New', 0, 40],
+      ['app.Same', 100, 100],
+    ]);
+    // The stacks are those of B, or of A for a lock of A alone.
+    expect(rows.map(({ lock }) => lock.weight)).toEqual([70, 80, 200]);
+  });
+
   it('have owners where these were seen, if they did not wait', () => {
     const profile = shop();
     profile.wall!.ownerNode[0] = 0;
@@ -304,6 +328,8 @@ describe('a stack', () => {
     expect(shortName(profile, placeOf(profile, java!))).toBe('Shop.buy');
     expect(shortName(profile, placeOf(profile, native!))).toBe('libc.so.read');
     expect(shortName(profile, 0)).toBe('(no stack)');
+    const generated = profileOf('a.Jobs$$Lambda$71+0x00007f.run');
+    expect(shortName(generated, generated.samples.node[0]!)).toBe('Jobs (lambda).run');
   });
 
   it('can be shown without how the JVM waits', () => {

@@ -167,6 +167,7 @@ fn released() -> Vec<Part> {
         containers(),
         packages,
         collector(),
+        pyroscope(),
         other_tools(),
         arm64(),
         arm64_jvms(),
@@ -193,6 +194,15 @@ fn collector() -> Part {
         "the collector has our sums",
         Count::One,
         "examples/collector/run --jdk 17",
+    )
+}
+
+/// Pyroscope's server, if this machine has it.
+fn pyroscope() -> Part {
+    part(
+        "Pyroscope has our sums",
+        Count::One,
+        "examples/pyroscope/run --jdk 17",
     )
 }
 
@@ -345,6 +355,7 @@ mod tests {
             "xtask/arm64-vm",
             "examples/containers/run",
             "examples/collector/run",
+            "examples/pyroscope/run",
             "examples/interop/run",
         ];
         for all in [false, true] {

@@ -15,21 +15,8 @@ use std::io::Write;
 
 const PROTOBUF: &str = "application/x-protobuf";
 const BYTES: &str = "application/octet-stream";
-/// Separates the parts of a form. It is in no part: pprof is packed, and the other parts are fixed.
-const BOUNDARY: &str = "dwell-6f1d0c9b7a52e438";
-/// How Pyroscope shows the types of values of our pprof.
-const SAMPLE_TYPES: &str = r#"{
-"cpu":{"units":"nanoseconds","aggregation":"sum","display-name":"process_cpu"},
-"samples":{"units":"samples","aggregation":"sum","display-name":"process_cpu"},
-"wall":{"units":"nanoseconds","aggregation":"sum","display-name":"wall"},
-"alloc_space":{"units":"bytes","aggregation":"sum","display-name":"memory"},
-"alloc_objects":{"units":"objects","aggregation":"sum","display-name":"memory"},
-"inuse_space":{"units":"bytes","aggregation":"average","display-name":"memory"},
-"inuse_objects":{"units":"objects","aggregation":"average","display-name":"memory"},
-"delay":{"units":"lock_nanoseconds","aggregation":"sum","display-name":"block"},
-"contentions":{"units":"lock_samples","aggregation":"sum","display-name":"block"}
-}"#;
-
+/// Least distance of samples: a wrong value in a recording would create too many.
+const INTERVAL_MIN_NS: u64 = 10_000;
 /// Makes bodies for a receiver.
 pub struct Maker {
     pub receiver: Receiver,
@@ -49,23 +36,23 @@ pub struct Content<'a> {
 }
 
 impl Maker {
-    /// The bodies of a part of a recording. There are several only in Parquet, and none if it has
-    /// no samples.
+    /// The bodies of a part of a recording. There are several in Parquet and for Pyroscope. A part
+    /// without samples has no body.
     pub fn bodies(&self, of: &Content<'_>, profile: &Profile) -> Result<Vec<Body>> {
         match (self.receiver.kind(), self.form) {
             (_, BodyForm::Parquet) => self.tables(of, profile),
             (Kind::Pyroscope, BodyForm::Jfr) => {
+                let (rate, interval_ns) = sample_rate(profile);
                 let mut bytes = Vec::new();
-                dwell_report::interchange_jfr(profile, &mut bytes)?;
-                Ok(vec![self.ingested(of, profile, "jfr", BYTES, bytes)])
+                dwell_report::interchange_jfr(profile, Some(interval_ns), &mut bytes)?;
+                let format = format!("jfr&sampleRate={rate}");
+                Ok(vec![self.ingested(of, profile, &format, bytes)])
             }
             (Kind::Pyroscope, _) => {
-                let Some(pprof) = self.pprof(profile)? else {
-                    return Ok(Vec::new());
-                };
-                let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-                let form = form(&pprof);
-                Ok(vec![self.ingested(of, profile, "pprof", &kind, form)])
+                let program = program(profile, &self.secrets);
+                let profiles = dwell_export::pyroscope(profile, &program)?.into_iter();
+                let bodies = profiles.map(|bytes| self.ingested(of, profile, "pprof", bytes));
+                Ok(bodies.collect())
             }
             (Kind::Otlp, _) => {
                 let otlp = self.otlp(profile)?;
@@ -91,7 +78,7 @@ impl Maker {
                 Some(jfr) => Some(("jfr", jfr.to_vec())),
                 None => {
                     let mut bytes = Vec::new();
-                    dwell_report::interchange_jfr(profile, &mut bytes)?;
+                    dwell_report::interchange_jfr(profile, None, &mut bytes)?;
                     Some(("jfr", bytes))
                 }
             },
@@ -136,20 +123,13 @@ impl Maker {
     }
 
     /// A body for Pyroscope.
-    fn ingested(
-        &self,
-        of: &Content<'_>,
-        profile: &Profile,
-        format: &str,
-        kind: &str,
-        bytes: Vec<u8>,
-    ) -> Body {
+    fn ingested(&self, of: &Content<'_>, profile: &Profile, format: &str, bytes: Vec<u8>) -> Body {
         let name = application(profile, &self.secrets);
         let query = Receiver::pyroscope_query(&name, format, of.from_ns, of.to_ns);
         Body {
             method: Method::Post,
             target: self.receiver.target(&query),
-            content_type: kind.to_owned(),
+            content_type: BYTES.to_owned(),
             is_gzip: false,
             bytes,
         }
@@ -164,21 +144,16 @@ fn file_name(of: &Content<'_>) -> String {
     format!("{}-{stamp}-{:09}", of.name, of.from_ns % SECOND)
 }
 
-/// The form with a pprof file and how to show it.
-fn form(pprof: &[u8]) -> Vec<u8> {
-    let part = |name: &str, kind: &str| {
-        format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"; \
-             filename=\"{name}\"\r\nContent-Type: {kind}\r\n\r\n"
-        )
+/// The rate of samples in Hz, and their distance. Pyroscope gets the rate, which is whole, and
+/// derives the distance from it in the same way.
+fn sample_rate(profile: &Profile) -> (u64, u64) {
+    const SECOND: u64 = 1_000_000_000;
+    let interval_ns = match profile.info().interval_ns {
+        0 => SECOND / 100,
+        interval_ns => interval_ns.max(INTERVAL_MIN_NS),
     };
-    let mut form = part("profile", BYTES).into_bytes();
-    form.extend_from_slice(pprof);
-    form.extend_from_slice(b"\r\n");
-    form.extend_from_slice(part("sample_type_config", "application/json").as_bytes());
-    form.extend_from_slice(SAMPLE_TYPES.as_bytes());
-    form.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-    form
+    let rate = (SECOND / interval_ns).max(1);
+    (rate, SECOND / rate)
 }
 
 /// Pyroscope's name of the program, with the attributes of the environment as labels.
@@ -247,30 +222,41 @@ mod tests {
     }
 
     #[test]
-    fn pyroscope_gets_a_form_with_times_in_the_query() {
+    fn pyroscope_gets_pprof_with_times_in_the_query() {
         let all = bodies("pyroscope+http://a", BodyForm::Pprof, None);
-        let query = "from=1700000000&until=1700000061&format=pprof";
-        assert!(
-            all[0].target.starts_with("/ingest?name=java&"),
-            "{}",
-            all[0].target
-        );
-        assert!(all[0].target.contains(query), "{}", all[0].target);
-        let form = &all[0].bytes;
-        let begin = form.windows(2).position(|it| it == [0x1f, 0x8b]).unwrap();
+        assert_eq!(all.len(), 1);
+        let query = "/ingest?name=java&from=1700000000&until=1700000061&format=pprof&spyName=dwell";
+        assert_eq!(all[0].target, query);
+        assert_eq!(all[0].content_type, BYTES);
         let mut profile = Vec::new();
-        let mut unzipped = flate2::bufread::GzDecoder::new(&form[begin..]);
+        let mut unzipped = flate2::read::GzDecoder::new(&all[0].bytes[..]);
         unzipped.read_to_end(&mut profile).unwrap();
         assert!(dwell_export::imported(&profile).unwrap().is_some());
-        assert!(form.ends_with(format!("}}\r\n--{BOUNDARY}--\r\n").as_bytes()));
-        let json: serde_json::Value = serde_json::from_str(SAMPLE_TYPES).unwrap();
-        assert_eq!(json["wall"]["display-name"], "wall");
+    }
+
+    #[test]
+    fn pyroscope_gets_the_rate_of_samples_of_a_recording() {
         let jfr = bodies("pyroscope+http://a", BodyForm::Jfr, Some(b"ours"));
-        assert!(jfr[0].target.contains("format=jfr"));
+        let query = "&format=jfr&sampleRate=100&spyName=dwell";
+        assert!(jfr[0].target.contains(query), "{}", jfr[0].target);
         assert!(
             jfr[0].bytes.starts_with(b"FLR\0"),
             "in the form of other tools"
         );
+    }
+
+    #[test]
+    fn sample_rate_is_whole_and_gives_the_distance() {
+        let of = |interval_ns| {
+            let mut builder = dwell_profile::Builder::default();
+            builder.info.interval_ns = interval_ns;
+            sample_rate(&builder.finish())
+        };
+        assert_eq!(of(10_000_000), (100, 10_000_000));
+        assert_eq!(of(3_000_000), (333, 3_003_003));
+        assert_eq!(of(0), (100, 10_000_000));
+        assert_eq!(of(1), (100_000, 10_000));
+        assert_eq!(of(7_000_000_000), (1, 1_000_000_000));
     }
 
     #[test]

@@ -14,6 +14,9 @@ const WALKS: [&str; 3] = ["snapshot", "handler", "paused"];
 /// 2.3 were seen with 1000 threads. Recordings that keep the names of these keep 220 KB each, so 36
 /// of them 8 MB.
 const GROWTH_KB_MAX: u64 = 6 << 10;
+/// The C library keeps 40 MiB of stacks of ended threads for new ones. A thread that starts before
+/// the last one's stack is there gets a new stack. The standard library's are of 2 MiB.
+const STACKS_KEPT: u64 = 20;
 /// No other mapping is as large as the one that is set aside for snapshots.
 const SNAPSHOTS_KB_MIN: u64 = 256 << 10;
 
@@ -58,7 +61,10 @@ struct Left {
     threads: Vec<String>,
     fds: Vec<String>,
     timers: usize,
+    /// But those of stacks.
     mappings: usize,
+    /// Stacks of threads, also of ended ones.
+    stacks: usize,
     /// All of its own memory in use, but that set aside for snapshots, which is used as far as
     /// there have ever been so many at once.
     memory_kb: u64,
@@ -92,9 +98,41 @@ fn mappings(pid: u32) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// Stacks of threads: memory without a file, with a page before it that nothing may touch.
+fn stacks(mappings: &[String]) -> usize {
+    let parts = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        let access = rest.get(..4)?.to_owned();
+        let is_anonymous = line.split_whitespace().count() == 5;
+        is_anonymous.then(|| (from.to_owned(), to.to_owned(), access))
+    };
+    let is_stack = |two: &&[String]| match (parts(&two[0]), parts(&two[1])) {
+        (Some(guard), Some(stack)) => guard.1 == stack.0 && guard.2 == "---p" && stack.2 == "rw-p",
+        _ => false,
+    };
+    mappings.windows(2).filter(is_stack).count()
+}
+
+#[test]
+fn stacks_of_threads_are_counted_by_their_guards() {
+    let maps = [
+        "7fade4b62000-7fade4d90000 rw-p 00000000 00:00 0 ",
+        "7fade4d90000-7fade4d91000 ---p 00000000 00:00 0 ",
+        "7fade4d91000-7fade4f91000 rw-p 00000000 00:00 0 ",
+        "7fade4f91000-7fade4f92000 ---p 00001000 fe:00 99 /usr/lib/libz.so",
+        "7fade4f92000-7fade4f93000 rw-p 00000000 00:00 0 ",
+        "7fade5000000-7fade5001000 ---p 00000000 00:00 0 ",
+        "7fade6000000-7fade6001000 rw-p 00000000 00:00 0 ",
+    ];
+    assert_eq!(stacks(&maps.map(str::to_owned)), 1);
+}
+
 fn look(pid: u32) -> Left {
     let timers = fs::read_to_string(format!("/proc/{pid}/timers")).unwrap_or_default();
     let memory = memory(pid);
+    let mappings = mappings(pid);
+    let stacks = stacks(&mappings);
     let in_use = |large: bool| {
         let of_size = memory
             .iter()
@@ -112,7 +150,8 @@ fn look(pid: u32) -> Left {
             .lines()
             .filter(|line| line.starts_with("ID:"))
             .count(),
-        mappings: mappings(pid).len(),
+        mappings: mappings.len() - 2 * stacks,
+        stacks,
         memory_kb: in_use(false),
         snapshots_kb: in_use(true),
     }
@@ -228,6 +267,7 @@ fn medians(looks: &[Left]) -> BTreeMap<&'static str, u64> {
         ("threads", median(|left| left.threads.len() as u64)),
         ("fds", median(|left| left.fds.len() as u64)),
         ("mappings", median(|left| left.mappings as u64)),
+        ("stacks", median(|left| left.stacks as u64)),
         ("memory_kb", median(|left| left.memory_kb)),
         ("snapshots_kb", median(|left| left.snapshots_kb)),
     ])
@@ -270,6 +310,8 @@ impl Change {
             middle <= early || late <= middle,
             "{early}, {middle}, {late} mappings"
         );
+        let stacks = self.late["stacks"].saturating_sub(self.early["stacks"]);
+        assert!(stacks <= STACKS_KEPT, "{stacks} stacks more");
         let grown_kb = self.late["memory_kb"].saturating_sub(self.early["memory_kb"]);
         assert!(grown_kb <= GROWTH_KB_MAX, "{grown_kb} KiB more");
     }

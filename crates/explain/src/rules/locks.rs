@@ -47,10 +47,18 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
     let deeds = deeds(facts);
     let none = Deeds::default();
-    let found = large.iter().map(|(lock, wait, whose)| {
-        finding(facts, lock, wait, whose, deeds.get(lock).unwrap_or(&none))
+    let found = large.iter().filter_map(|(lock, wait, whose)| {
+        let deeds = deeds.get(lock).unwrap_or(&none);
+        let is_turn = whose.kind == Kind::Threads && waits_for_work(deeds);
+        (!is_turn).then(|| finding(facts, lock, wait, whose, deeds))
     });
     Verdict::Found(found.collect())
+}
+
+/// Whether the owner mostly waited for work. Then the waiters have no work either: one thread after
+/// the other waits for it.
+fn waits_for_work(deeds: &Deeds) -> bool {
+    deeds.most(DEED).is_some_and(|(deed, _)| deed.cause == IDLE)
 }
 
 fn cause_of(cause: &str) -> Option<&'static str> {
@@ -221,6 +229,7 @@ fn holder(facts: &Facts<'_>, deeds: &Deeds) -> Option<(String, f64)> {
             format!(", while {group} holds it and is runnable, waiting for a CPU, in {place}")
         }
         "waiting" => format!(", while {group} holds it and waits in {place}"),
+        IDLE => format!(", while {group} holds it and waits for work in {place}"),
         cause => format!(", while {group} holds it and waits ({cause}) in {place}"),
     };
     Some((text, part))
@@ -370,6 +379,24 @@ mod tests {
         assert!(
             found[0].remedy.starts_with("do not wait inside"),
             "{found:?}"
+        );
+    }
+
+    #[test]
+    fn owner_that_waits_for_work_is_no_contention_of_threads() {
+        let found = |endpoint: &str| {
+            let (poll, take) = ("app.Net.poll", "app.Selector.select;app.Net.poll");
+            let mut art = Art::default();
+            art.look("beat", endpoint, "lock", poll, 30, 20);
+            art.owner("consumer", Some(take));
+            art.look("consumer", "", "idle-pool", take, 30, 20);
+            art.found(check)
+        };
+        assert_eq!(found(""), []);
+        let what = found("GET /a").remove(0).what;
+        assert!(
+            what.contains("waits for work in app.Selector.select"),
+            "{what}"
         );
     }
 

@@ -8,7 +8,8 @@ use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
 use crate::numbers::{percent, short};
 use crate::share::Share;
-use crate::waits::gather;
+use crate::stacks::Nodes;
+use crate::waits::{Wait, gather};
 use dwell_profile::{MethodId, NameId, ThreadId, WallFilter, Weight};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,7 +163,8 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
             continue;
         }
         let is_semaphore = pool.starts_with(SEMAPHORE);
-        if is_semaphore && whose.kind == Kind::Threads && whose.is_one_thread(facts) {
+        let is_of_threads = is_semaphore && whose.kind == Kind::Threads;
+        if is_of_threads && (whose.is_one_thread(facts) || !has_holders(facts, &borrows, &wait)) {
             continue;
         }
         let by = stacks.caller_outside(wait.node(), package_of(&pool));
@@ -198,6 +200,20 @@ fn borrowers(facts: &Facts<'_>) -> Vec<Finding> {
         });
     }
     found
+}
+
+/// Whether some thread can have had the permits while others waited: a thread with a permit works.
+/// If no thread works all that time, the semaphore signals work.
+fn has_holders(facts: &Facts<'_>, borrows: &Nodes, wait: &Wait) -> bool {
+    let all = facts.entries.iter().filter(|entry| entry.cause != IDLE);
+    let works = all.filter(|entry| !borrows.has(entry.node));
+    let working_ns = works.fold(0u64, |sum, entry| sum.saturating_add(entry.weight.sum));
+    working_ns
+        >= wait
+            .last_ns
+            .saturating_sub(wait.first_ns)
+            .min(wait.weight.sum)
+            / 2
 }
 
 /// The first two parts of a name: all of a library has them in common.
@@ -483,6 +499,8 @@ mod tests {
         for thread in ["w-1", "w-2"] {
             art.look(thread, "", "park", &wait.replace("Timer", "Work"), 60, 20);
         }
+        assert_eq!(art.found(check), [], "no thread works with a permit");
+        art.look("w-3", "", "socket", "app.Call.ask;app.Work.run", 60, 20);
         let found = art.found(check);
         assert!(found[0].what.contains("app.Work.run"), "{found:?}");
         assert_eq!((found.len(), found[0].sure), (1, Sure::Medium));

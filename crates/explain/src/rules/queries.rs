@@ -5,13 +5,13 @@
 //! queries are counted: each call makes one.
 
 use crate::application::own_methods;
-use crate::evidence::{Facts, Kind, is_wait};
+use crate::evidence::{Facts, Kind, Subject, is_ready, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
 use crate::numbers::{count, duration, percent, plural, short, whole};
 use crate::share::Share;
-use dwell_profile::{ContextId, MethodId, NameId, NodeId, Profile, ThreadId, Weight};
-use std::collections::{BTreeMap, HashMap};
+use dwell_profile::{ContextId, Look, MethodId, NameId, NodeId, Profile, ThreadId, Weight};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A part of the time of requests that is worth a change, and the least it must surely be.
 const SHARE: f64 = 0.12;
@@ -29,12 +29,19 @@ const OF_SEEN: f64 = 0.1;
 /// are mostly those for the database.
 const TURNS: f64 = 10.0;
 const MOSTLY: f64 = 0.5;
+/// A busy machine takes a processor from a running thread about as often.
+const PREEMPTED_NS: u64 = 1_000_000;
+/// Samples of one request in a call, and of all such requests, that show a long call.
+const LONG: u64 = 4;
+const LONG_ALL: u64 = 12;
 
-/// Where objects ask for their parts one by one.
+/// Where objects ask for their parts one by one, or are loaded with a query for each part.
 const LAZY: &[&str] = &[
     "org.hibernate.collection.*PersistentCollection.initialize",
     "org.hibernate.collection.*PersistentCollection.read",
     "org.hibernate.proxy.*LazyInitializer.initialize",
+    "org.hibernate.sql.results.graph.entity.internal.EntitySelectFetchInitializer.*",
+    "org.hibernate.sql.results.graph.collection.internal.SelectEagerCollectionInitializer.*",
     "org.eclipse.persistence.indirection.IndirectList.buildDelegate",
     "org.eclipse.persistence.internal.indirection.*ValueHolder.getValue",
 ];
@@ -49,7 +56,16 @@ struct State {
     own: Option<Site>,
     /// The place that asks, if it does.
     asks: Option<Site>,
+    /// Whether it is in any call of JDBC.
+    is_in_jdbc: bool,
     is_lazy: bool,
+}
+
+/// Knowledge about the number of calls.
+enum Calls {
+    Many(Shown),
+    Few,
+    Unknown,
 }
 
 /// How calls are known to be many.
@@ -59,8 +75,8 @@ enum Shown {
     Again(u64, u64),
     /// Mean number for each request.
     Each(f64),
-    /// Number of query results for each request.
-    Results(f64),
+    /// Number of query results for each request, and of the samples that show it.
+    Results(f64, u64),
     /// Number of turns on a processor for each request.
     Turns(f64),
     /// Its frames say so.
@@ -89,20 +105,36 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let Some(asking) = Asking::new(facts.profile) else {
         return Verdict::Found(Vec::new());
     };
-    let loops = loops(facts, &asking);
-    Verdict::Found(loops.iter().map(|it| finding(facts, it)).collect())
+    let (loops, uncounted) = loops(facts, &asking);
+    match uncounted.filter(|_| loops.is_empty()) {
+        Some((subject, share)) => Verdict::Lacks(format!(
+            "{subject} spends {} of its time in calls of a database, and their number is not \
+             known; record with {}",
+            percent(share.value),
+            match facts.profile.has_allocations() {
+                true => "--alloc 32k",
+                false => "-e cpu,wall,alloc",
+            }
+        )),
+        None => Verdict::Found(loops.iter().map(|it| finding(facts, it)).collect()),
+    }
 }
 
-/// By node: whether a finding of this rule covers its time. Empty without findings.
+/// By node: whether a finding of this rule covers its time, as that of all JDBC in a method that
+/// calls in a loop. Empty without findings.
 pub(super) fn told(facts: &Facts<'_>) -> Vec<bool> {
     let Some(asking) = Asking::new(facts.profile) else {
         return Vec::new();
     };
-    let sites: Vec<Site> = loops(facts, &asking).iter().map(|it| it.site).collect();
-    if sites.is_empty() {
+    let (loops, _) = loops(facts, &asking);
+    let methods: Vec<MethodId> = loops.iter().map(|it| it.site.0).collect();
+    if methods.is_empty() {
         return Vec::new();
     }
-    let is_told = |state: &State| state.asks.is_some_and(|site| sites.contains(&site));
+    let is_told = |state: &State| {
+        let own = state.own.filter(|_| state.is_in_jdbc);
+        own.is_some_and(|(method, _)| methods.contains(&method))
+    };
     asking.at.iter().map(is_told).collect()
 }
 
@@ -111,6 +143,27 @@ fn executes(class: &str, method: &str) -> bool {
     let simple = class.rsplit('.').next().unwrap_or(class);
     // A batch is many for one call.
     method.starts_with("execute") && !method.ends_with("Batch") && simple.contains("Statement")
+}
+
+/// Whether a method is a part of JDBC, whatever driver or pool it is of.
+fn is_jdbc(class: &str, method: &str) -> bool {
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    // There are connections of many other kinds.
+    let calls = ["prepare", "commit", "rollback", "setAutoCommit"];
+    let is_connection = simple.contains("Connection");
+    (is_connection && calls.iter().any(|call| method.starts_with(call)))
+        || simple.contains("Statement")
+        || simple.contains("ResultSet")
+        || class.to_ascii_lowercase().contains("jdbc")
+}
+
+/// Whether objects of a class are results of queries. MariaDB's driver has names of its own.
+fn is_result(class: &str) -> bool {
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    let name = simple.trim_end_matches(|it: char| it.is_ascii_digit());
+    let name = name.strip_suffix("Impl").unwrap_or(name);
+    let is_mariadb = class.starts_with("org.mariadb.") && name.ends_with("Result");
+    name.ends_with("ResultSet") || is_mariadb
 }
 
 impl Asking {
@@ -123,6 +176,9 @@ impl Asking {
         if !of.contains(&true) {
             return None;
         }
+        let methods = profile.methods().iter();
+        let jdbc = methods.map(|it| is_jdbc(names.text(it.class), names.text(it.name)));
+        let jdbc: Vec<bool> = jdbc.collect();
         let own = own_methods(profile);
         let lazy = Set::new(profile, LAZY);
         let tree = profile.tree();
@@ -142,6 +198,7 @@ impl Asking {
                 } else if of.get(method as usize) == Some(&true) {
                     state.asks = state.asks.or(state.own);
                 }
+                state.is_in_jdbc |= jdbc.get(method as usize) == Some(&true);
                 state.is_lazy |= lazy.has(method);
             }
             if let Some(place) = at.get_mut(node) {
@@ -160,46 +217,56 @@ impl Asking {
 #[derive(Default)]
 struct Spent {
     weight: Weight,
-    waited: Weight,
     lazy_ns: u64,
     heaviest: (u64, NodeId),
 }
 
 impl Spent {
-    fn add(&mut self, node: NodeId, weight: &Weight, is_lazy: bool, is_wait: bool) {
+    fn add(&mut self, node: NodeId, weight: &Weight, is_lazy: bool) {
         self.weight += weight;
         self.heaviest = self.heaviest.max((weight.sum, node));
         if is_lazy {
             self.lazy_ns = self.lazy_ns.saturating_add(weight.sum);
         }
-        if is_wait {
-            self.waited += weight;
-        }
     }
 }
 
-fn loops(facts: &Facts<'_>, asking: &Asking) -> Vec<Loop> {
+/// The loops, and the subject and share of a place whose number of calls is not known.
+fn loops(facts: &Facts<'_>, asking: &Asking) -> (Vec<Loop>, Option<(String, Share)>) {
     let entered = entered(facts, asking);
     let mut found: Vec<Loop> = Vec::new();
-    for ((site, subject), spent) in spent(facts, asking) {
-        let share = share(facts, subject, &spent);
+    let mut uncounted: Option<(String, Share)> = None;
+    let spent = spent(facts, asking);
+    for (&(site, subject), of_site) in &spent {
+        let share = share(facts, subject, of_site);
         if !share.is_at_least(SHARE, SURELY, SAMPLES) {
             continue;
         }
-        let shown = shown(facts, (site, subject), &spent, &entered);
-        if let Some(shown) = shown {
-            found.push(Loop {
+        let others = spent.iter().filter(|((_, other), _)| *other == subject);
+        let is_first = others.fold(true, |is_first, (_, other)| {
+            is_first && other.weight.sum <= of_site.weight.sum
+        });
+        let place = (site, subject, is_first);
+        match calls(facts, place, of_site, &entered, asking) {
+            Calls::Many(shown) => found.push(Loop {
                 site,
                 subject,
                 share,
                 shown,
-                node: spent.heaviest.1,
-            });
+                node: of_site.heaviest.1,
+            }),
+            Calls::Unknown if uncounted.as_ref().is_none_or(|(_, it)| it.ns < share.ns) => {
+                let subject = subject.and_then(|subject| facts.subjects.get(subject));
+                uncounted = subject
+                    .map(|subject| (subject.shown(), share))
+                    .or(uncounted);
+            }
+            Calls::Few | Calls::Unknown => {}
         }
     }
     found.sort_by_key(|it| std::cmp::Reverse(it.share.ns));
     found.truncate(MOST);
-    found
+    (found, uncounted)
 }
 
 /// Time by place and subject: wall time, or CPU time without wall-clock samples.
@@ -214,8 +281,7 @@ fn spent(facts: &Facts<'_>, asking: &Asking) -> BTreeMap<(Site, Option<usize>), 
         let is_kind = (facts.subjects.get(entry.subject)).is_some_and(|it| it.kind == kind);
         if let Some(site) = state.asks.filter(|_| is_kind) {
             let spent = sums.entry((site, Some(entry.subject))).or_default();
-            let waits = is_wait(entry.cause);
-            spent.add(entry.node, &entry.weight, state.is_lazy, waits);
+            spent.add(entry.node, &entry.weight, state.is_lazy);
         }
     }
     if facts.entries.is_empty() {
@@ -223,7 +289,7 @@ fn spent(facts: &Facts<'_>, asking: &Asking) -> BTreeMap<(Site, Option<usize>), 
             let state = asking.state(node);
             if let Some(site) = state.asks.filter(|_| weight.samples > 0) {
                 let spent = sums.entry((site, None)).or_default();
-                spent.add(node, weight, state.is_lazy, false);
+                spent.add(node, weight, state.is_lazy);
             }
         }
     }
@@ -243,8 +309,8 @@ fn share(facts: &Facts<'_>, subject: Option<usize>, spent: &Spent) -> Share {
 /// How often a place was entered while requests were watched.
 #[derive(Default)]
 struct Entered {
-    /// By place and request, if requests have numbers.
-    of_request: BTreeMap<Site, HashMap<u64, u64>>,
+    /// By place and request, if requests have numbers: how often, and the samples inside.
+    of_request: BTreeMap<Site, HashMap<u64, (u64, u64)>>,
     /// By place and endpoint, where they are not.
     of_endpoint: BTreeMap<(Site, String), u64>,
     /// Results that were allocated, by place and endpoint: how many, and of how many samples.
@@ -259,32 +325,48 @@ fn entered(facts: &Facts<'_>, asking: &Asking) -> Entered {
     let asks = |node| asking.state(node).asks;
     let samples = profile.samples().iter();
     let samples = samples.map(|it| (it.thread, it.time_ns, asks(it.node), it.context));
-    let looks = profile.looks().iter();
+    // Time without a processor has the last known stack and request, which may be past.
+    let is_new_stack = |it: &&Look| !is_ready(profile.names().text(it.cause));
+    let looks = profile.looks().iter().filter(is_new_stack);
     let looks = looks.map(|it| (it.thread, it.time_ns, asks(it.node), it.context));
     let mut all: Vec<Seen> = samples.chain(looks).collect();
     all.sort_unstable_by_key(|(thread, time, ..)| (*thread, *time));
+    let root = |context: Option<ContextId>| {
+        let context = context.and_then(|id| profile.contexts().get(id as usize));
+        context.map_or(0, |context| context.local_root_span_id)
+    };
     let mut entered = Entered::default();
     let mut before: Option<Seen> = None;
+    let mut left: HashSet<(ThreadId, u64)> = HashSet::new();
     for seen in all {
         let (thread, _, site, context) = seen;
+        let request = root(context);
+        // A thread that went on to another request does not come back.
+        if request != 0 && left.contains(&(thread, request)) {
+            continue;
+        }
         // Of a stack that was first seen in the call it is not known when it got there.
         let was = before.filter(|(other, ..)| *other == thread);
         let is_new = was.is_none_or(|(_, _, at, of)| at != site || of != context);
+        if let Some((.., of)) = was.filter(|(.., of)| root(*of) != request) {
+            left.insert((thread, root(of)));
+        }
         before = Some(seen);
-        let (Some(site), Some(context), true) = (site, context, is_new) else {
+        let (Some(site), Some(context)) = (site, context) else {
             continue;
         };
-        let root = profile.contexts().get(context as usize);
-        match root.map_or(0, |context| context.local_root_span_id) {
+        match request {
             0 => {
-                if let Some(endpoint) = profile.endpoint(context) {
+                if let Some(endpoint) = profile.endpoint(context).filter(|_| is_new) {
                     let key = (site, endpoint.to_owned());
                     *entered.of_endpoint.entry(key).or_default() += 1;
                 }
             }
-            root => {
+            request => {
                 let requests = entered.of_request.entry(site).or_default();
-                *requests.entry(root).or_default() += 1;
+                let (calls, samples) = requests.entry(request).or_default();
+                *calls += u64::from(is_new);
+                *samples += 1;
             }
         }
     }
@@ -297,11 +379,9 @@ fn results(profile: &Profile, asking: &Asking) -> BTreeMap<(Site, String), (f64,
     let mut by_class: BTreeMap<(Site, &str, NameId), (f64, u64)> = BTreeMap::new();
     for object in profile.allocations() {
         let class = profile.names().text(object.class);
-        let simple = class.rsplit('.').next().unwrap_or(class);
         let endpoint = object.context.and_then(|id| profile.endpoint(id));
         let site = asking.state(object.node).asks;
-        let is_result = simple.ends_with("ResultSet") || simple.ends_with("ResultSetImpl");
-        if let (Some(site), Some(endpoint), true) = (site, endpoint, is_result) {
+        if let (Some(site), Some(endpoint), true) = (site, endpoint, is_result(class)) {
             let sum = by_class.entry((site, endpoint, object.class)).or_default();
             sum.0 += object.bytes as f64 / object.size.max(1) as f64;
             sum.1 += 1;
@@ -318,55 +398,123 @@ fn results(profile: &Profile, asking: &Asking) -> BTreeMap<(Site, String), (f64,
     most
 }
 
-fn shown(
+/// The number of calls of a place. `is_first`: no other place of the subject takes more time.
+fn calls(
     facts: &Facts<'_>,
-    (site, subject): (Site, Option<usize>),
+    (site, subject, is_first): (Site, Option<usize>, bool),
     spent: &Spent,
     entered: &Entered,
-) -> Option<Shown> {
-    if spent.lazy_ns as f64 >= MOSTLY * spent.weight.sum as f64 {
-        return Some(Shown::Lazy);
+    asking: &Asking,
+) -> Calls {
+    let seen = (entered.of_request.get(&site)).map_or(Calls::Unknown, seen_calls);
+    if !matches!(seen, Calls::Unknown) {
+        return seen;
     }
-    if let Some(requests) = entered.of_request.get(&site) {
-        let many = requests.values().filter(|calls| **calls >= CALLS).count() as u64;
-        let is_usual = many as f64 >= OF_SEEN * requests.len() as f64;
-        if many >= REQUESTS && is_usual {
-            let most = requests.values().max().copied().unwrap_or(0);
-            return Some(Shown::Again(most, many));
+    let subject = subject.and_then(|subject| facts.subjects.get(subject));
+    let subject = subject.filter(|subject| subject.kind == Kind::Endpoint);
+    let latencies = facts.profile.latencies();
+    let requests = subject.and_then(|subject| latencies.get(&Some(subject.name.as_str())));
+    let counted = match (subject, requests.map_or(0, |it| it.requests)) {
+        (Some(subject), requests @ 1..) => {
+            let key = (site, subject.name.clone());
+            let of = (&key, is_first, requests as f64);
+            Some(counted(facts, subject, of, entered, asking))
+        }
+        // Without requests there is nothing to count for each.
+        _ => None,
+    };
+    let is_lazy = spent.lazy_ns as f64 >= MOSTLY * spent.weight.sum as f64;
+    match counted {
+        None | Some(Calls::Unknown) if is_lazy => Calls::Many(Shown::Lazy),
+        counted => counted.unwrap_or(Calls::Few),
+    }
+}
+
+/// From the samples of requests: how often they were seen to enter the call.
+fn seen_calls(requests: &HashMap<u64, (u64, u64)>) -> Calls {
+    let many = requests.values().filter(|(calls, _)| *calls >= CALLS);
+    let many = many.count() as u64;
+    if many >= REQUESTS && many as f64 >= OF_SEEN * requests.len() as f64 {
+        let most = requests.values().map(|(calls, _)| *calls).max();
+        return Calls::Many(Shown::Again(most.unwrap_or(0), many));
+    }
+    let long = requests.values().filter(|(_, samples)| *samples >= LONG);
+    let (calls, samples) = long.clone().fold((0, 0), |sum: (u64, u64), it| {
+        (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1))
+    });
+    let is_once = calls as f64 <= (1.0 + OF_SEEN) * long.count() as f64;
+    match is_once && samples >= LONG_ALL {
+        true => Calls::Few,
+        false => Calls::Unknown,
+    }
+}
+
+/// From sums for all requests of an endpoint.
+fn counted(
+    facts: &Facts<'_>,
+    subject: &Subject,
+    (key, is_first, requests): (&(Site, String), bool, f64),
+    entered: &Entered,
+    asking: &Asking,
+) -> Calls {
+    let results = entered.results.get(key);
+    if let Some((objects, samples)) = results.filter(|(_, samples)| *samples >= RESULTS) {
+        let each = objects / requests;
+        return match each >= CALLS as f64 {
+            true => Calls::Many(Shown::Results(each, *samples)),
+            false => Calls::Few,
+        };
+    }
+    let calls = entered.of_endpoint.get(key);
+    let each = calls.map_or(0.0, |calls| *calls as f64 / requests);
+    if each >= CALLS as f64 {
+        return Calls::Many(Shown::Each(each));
+    }
+    match turns(facts, subject, asking) {
+        Some(turns) if turns / requests < TURNS => Calls::Few,
+        // For one of its places only: which of them the turns belong to is not known.
+        Some(turns) if is_first => Calls::Many(Shown::Turns(turns / requests)),
+        // Results would have been seen among the objects.
+        _ if facts.profile.has_allocations() && results.is_none() => Calls::Few,
+        _ => Calls::Unknown,
+    }
+}
+
+/// How often the threads of an endpoint went on after a wait, if they mostly waited for a database,
+/// and worked for no other endpoint for long.
+fn turns(facts: &Facts<'_>, subject: &Subject, asking: &Asking) -> Option<f64> {
+    let (mut database, mut waits) = (0u64, 0u64);
+    for entry in &facts.entries {
+        let of = facts.subjects.get(entry.subject);
+        let is_of = of.is_some_and(|of| of.kind == subject.kind && of.name == subject.name);
+        if is_of && is_wait(entry.cause) {
+            waits = waits.saturating_add(entry.weight.sum);
+            if asking.state(entry.node).is_in_jdbc {
+                database = database.saturating_add(entry.weight.sum);
+            }
         }
     }
-    let subject = facts.subjects.get(subject?)?;
-    let latencies = facts.profile.latencies();
-    let requests = latencies.get(&Some(subject.name.as_str()))?.requests;
-    if subject.kind != Kind::Endpoint || requests == 0 {
-        return None;
-    }
-    let results = entered.results.get(&(site, subject.name.clone()));
-    let results = results.filter(|(_, samples)| *samples >= RESULTS);
-    let each = results.map_or(0.0, |(objects, _)| objects / requests as f64);
-    if each >= CALLS as f64 {
-        return Some(Shown::Results(each));
-    }
-    let calls = entered.of_endpoint.get(&(site, subject.name.clone()));
-    let each = calls.map_or(0.0, |calls| *calls as f64 / requests as f64);
-    if each >= CALLS as f64 {
-        return Some(Shown::Each(each));
-    }
     // Threads that mostly wait for the database get a processor once for each answer.
-    if spent.waited.share(&subject.busy) < MOSTLY {
+    if waits == 0 || (database as f64) < MOSTLY * waits as f64 {
         return None;
     }
-    let times = facts.profile.thread_times().iter();
-    let of_subject = times.filter(|it| subject.threads.contains(&it.thread) && !it.is_carrier);
-    let turns = of_subject.fold(0u64, |sum, it| sum.saturating_add(it.turns));
     let others = facts
         .subjects
         .iter()
         .filter(|other| other.name != subject.name && !other.threads.is_disjoint(&subject.threads));
     let others = others.fold(0u64, |sum, other| sum.saturating_add(other.busy.sum));
-    let is_theirs = others as f64 <= (1.0 - MOSTLY) * subject.busy.sum as f64;
-    let each = turns as f64 / requests as f64;
-    (is_theirs && each >= TURNS).then_some(Shown::Turns(each))
+    if others as f64 > (1.0 - MOSTLY) * subject.busy.sum as f64 {
+        return None;
+    }
+    let times = facts.profile.thread_times().iter();
+    let mut of_subject = times.filter(|it| subject.threads.contains(&it.thread) && !it.is_carrier);
+    let first = of_subject.next()?;
+    let turns = std::iter::once(first)
+        .chain(of_subject)
+        .fold(0u64, |sum, it| {
+            sum.saturating_add(it.turns.saturating_sub(it.cpu_ns / PREEMPTED_NS))
+        });
+    Some(turns as f64)
 }
 
 impl Shown {
@@ -374,7 +522,7 @@ impl Shown {
         match self {
             Shown::Again(most, _) => format!("at least {} calls in one request", count(most)),
             Shown::Each(each) => format!("at least {} calls a request on average", whole(each)),
-            Shown::Results(each) => format!("about {} calls a request", whole(each)),
+            Shown::Results(each, _) => format!("about {} calls a request", whole(each)),
             Shown::Turns(each) => format!("about {} waits a request", whole(each)),
             Shown::Lazy => "one call for each loaded object".to_owned(),
         }
@@ -390,12 +538,20 @@ impl Shown {
             Shown::Each(_) => "threads were sampled in this call, outside of it and in it again, \
              more often than there were requests"
                 .to_owned(),
-            Shown::Results(_) => {
-                "sampled allocations show this number of query results for each request".to_owned()
+            Shown::Results(each, samples) => {
+                let factor = (2.0 / (samples as f64).sqrt()).exp();
+                format!(
+                    "{} of query results show this number for each request (95 %: {} to {})",
+                    plural(samples, "sampled allocation"),
+                    whole(each / factor),
+                    whole(each * factor)
+                )
             }
-            Shown::Turns(_) => "its threads got a CPU this often for each request, and had hardly \
-             any other waits"
-                .to_owned(),
+            Shown::Turns(_) => {
+                "its threads got a CPU again this often for each request, and mostly \
+             waited for the database"
+                    .to_owned()
+            }
             Shown::Lazy => "the stacks load parts of objects when they are first used".to_owned(),
         }
     }
@@ -406,11 +562,14 @@ impl Shown {
                 Sure::High,
                 "the count has sampled calls only; most calls fall between two samples",
             ),
-            Shown::Results(_) => (
+            Shown::Results(..) => (
                 Sure::High,
                 "each call makes a result, and samples of allocations count objects",
             ),
-            Shown::Lazy => (Sure::High, "the frames are those of loading one by one"),
+            Shown::Lazy => (
+                Sure::Medium,
+                "the frames are those of loading one by one, but the loads were not counted",
+            ),
             Shown::Turns(_) => (
                 Sure::Medium,
                 "a thread also gets a CPU again after others took it",
@@ -480,122 +639,4 @@ fn finding(facts: &Facts<'_>, it: &Loop) -> Finding {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::art::Art;
-
-    const ASK: &str = "org.h2.Engine.run;org.h2.jdbc.JdbcPreparedStatement.executeQuery;\
-                       app.Orders.line:42;app.Orders.list";
-    const OWN: &str = "app.Orders.add;app.Orders.list";
-
-    /// Requests of 100 ms with a sample each 10 ms: inside of the call wherever there is an `x`.
-    fn service(requests: u64, pattern: &str) -> Art {
-        let mut art = Art::default();
-        for request in 0..requests {
-            for (step, mark) in pattern.chars().enumerate() {
-                let stack = if mark == 'x' { ASK } else { OWN };
-                let at_ms = request * 100 + step as u64 * 10;
-                art.request_sample("w-1", "GET /orders", request + 1, stack, (at_ms, 10));
-            }
-        }
-        art
-    }
-
-    #[test]
-    fn call_that_is_entered_again_in_a_request_is_a_loop() {
-        let mut art = service(20, "x-xx-x--x-");
-        let found = art.found(check);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(
-            found[0].what,
-            "the program calls a database repeatedly in app.Orders.line (line 42): at least 4 \
-             calls in one request, 50 % of the CPU time"
-        );
-        assert!(found[0].remedy.contains("use one query in Orders.line"));
-    }
-
-    #[test]
-    fn results_that_are_allocated_count_calls() {
-        for (bytes, expected) in [(512_000, 1), (2_000, 0)] {
-            let mut art = Art::default();
-            art.cpu("w-1", "GET /orders", ASK, 50, 10);
-            art.look("w-1", "GET /orders", "runnable", OWN, 20, 20);
-            art.requests("GET /orders", 1000, 10);
-            // Objects of 64 bytes: 8000 each, 80 for a request.
-            let class = "org.h2.jdbc.JdbcResultSet";
-            art.allocated_for("w-1", "GET /orders", ASK, class, (bytes, 10));
-            let found = art.found(check);
-            assert_eq!(found.len(), expected, "{found:?}");
-            let tells = |it: &Finding| it.what.contains("about 80 calls a request");
-            assert!(found.iter().all(tells), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn one_long_query_is_no_loop() {
-        for pattern in ["--xxxxxx--", "xx------xx", "----------"] {
-            assert_eq!(service(20, pattern).found(check), [], "{pattern}");
-        }
-        // A single request may be special.
-        assert_eq!(service(2, "x-xx-x--x-").found(check), []);
-    }
-
-    #[test]
-    fn batches_and_other_statements_are_no_queries() {
-        for (class, method, expected) in [
-            (
-                "org.postgresql.jdbc.PgPreparedStatement",
-                "executeQuery",
-                true,
-            ),
-            ("com.zaxxer.hikari.pool.ProxyStatement", "execute", true),
-            ("org.h2.jdbc.JdbcStatement", "executeBatch", false),
-            ("org.h2.jdbc.JdbcStatement", "close", false),
-            ("app.Executor", "execute", false),
-        ] {
-            assert_eq!(executes(class, method), expected, "{class}.{method}");
-        }
-    }
-
-    #[test]
-    fn waits_between_turns_are_reported_for_one_endpoint() {
-        let stack = "sun.nio.ch.Net.poll;org.postgresql.jdbc.PgStatement.executeQuery;\
-                     app.Orders.line:42;app.Orders.list";
-        for (turns, expected) in [(2000, 1), (300, 0)] {
-            let mut art = Art::default();
-            art.look("w-1", "GET /orders", "socket", stack, 300, 20);
-            art.cpu("w-1", "GET /orders", OWN, 100, 10);
-            art.requests("GET /orders", 100, 70);
-            art.turns("w-1", turns, 10);
-            let found = art.found(check);
-            assert_eq!(found.len(), expected, "{found:?}");
-            let tells = |it: &Finding| it.what.contains("about 20 waits a request, 86 % of its");
-            assert!(found.iter().all(tells), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn parts_that_are_loaded_one_by_one_need_no_other_sign() {
-        let stack = "org.h2.jdbc.JdbcPreparedStatement.executeQuery;\
-                     org.hibernate.loader.Loader.load;\
-                     org.hibernate.collection.spi.AbstractPersistentCollection.initialize;\
-                     app.Orders.list";
-        let mut art = Art::default();
-        art.cpu("w-1", "GET /orders", stack, 50, 10);
-        art.cpu("w-1", "GET /orders", OWN, 50, 10);
-        let found = art.found(check);
-        assert!(
-            found[0].what.contains("one call for each loaded object"),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn loop_has_one_finding() {
-        let mut art = service(20, "x-xx-x--x-");
-        let explained = crate::explain(&art.profile(), &crate::Options::default());
-        let rules: Vec<&str> = explained.findings.iter().map(|it| it.rule).collect();
-        assert!(rules.contains(&"many-queries"), "{rules:?}");
-        assert!(!rules.contains(&"costly-calls"), "{rules:?}");
-    }
-}
+mod tests;

@@ -31,6 +31,9 @@ const ASKING: &[&str] = &[
     "java.util.concurrent.FutureTask.isDone",
     "java.util.concurrent.CompletableFuture.isDone",
     "sun.nio.ch.SelectorImpl.selectNow",
+    // CPU time in these comes from very many short waits.
+    "java.lang.Thread.sleep*",
+    "java.util.concurrent.locks.LockSupport.parkNanos",
     "System.Threading.Thread.Yield",
     "System.Threading.Thread.SpinWait*",
     "System.Threading.SpinWait.*",
@@ -114,7 +117,7 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
             text: format!(
-                "{} of its time is in such calls, which return at once",
+                "{} of its time is in such calls, which return at once or soon",
                 percent(asker.asks.share(&asker.all))
             ),
             view: View {
@@ -174,6 +177,21 @@ mod tests {
         assert_eq!(of("busy-waiting"), [expected]);
         assert_eq!(of("hot-path").len(), 1, "{:?}", of("hot-path"));
         assert!(of("hot-path")[0].contains("app.Work.run"));
+    }
+
+    #[test]
+    fn very_many_short_waits_are_polling() {
+        let mut art = Art::default();
+        let parking = "libc.so.6.pthread_cond_timedwait[native];jdk.internal.misc.Unsafe.park;\
+                       java.util.concurrent.locks.LockSupport.parkNanos;app.Strategy.waitFor";
+        art.cpu("consumer", "", parking, 60, 10);
+        art.cpu("w", "", "app.Work.run", 40, 10);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].what.contains("polls (LockSupport.parkNanos)"),
+            "{found:?}"
+        );
     }
 
     #[test]

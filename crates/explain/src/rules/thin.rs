@@ -4,7 +4,7 @@ use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
 use crate::numbers::{count, duration, percent, plural, some_of};
 use crate::share::Share;
-use dwell_profile::{Lack, Profile, Recorder};
+use dwell_profile::{Lack, Profile, Recorder, Weight};
 
 /// Less is too short: a program has not done everything yet.
 const SHORTEST_NS: u64 = 3_000_000_000;
@@ -14,6 +14,8 @@ const SAMPLES: u64 = 100;
 const FAILED: f64 = 0.10;
 const LOST: f64 = 0.05;
 const SEEN: f64 = 0.85;
+/// Causes of samples that are not taken because their thread or the recording ends.
+const ENDS: [&str; 2] = ["thread_ended_unsampled", "recording_ended_unsampled"];
 
 pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let reasons = reasons(facts);
@@ -73,17 +75,12 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
         let text = format!("it has {}{of}", plural(samples, "sample"));
         reasons.push((text, remedy(Lack::Samples)));
     }
-    let failed = profile.failed().share(&profile.total());
-    if failed > FAILED {
-        let text = format!("{} of its stacks are incomplete", percent(failed));
-        let remedy = "see docs/troubleshooting.md for the causes of failed stacks that \
-                      report --text names";
-        reasons.push((text, remedy));
-    }
+    reasons.extend(failed(profile));
     if let Some(text) = lost(profile) {
         reasons.push((text, remedy(Lack::Lost)));
     }
-    if let Some(seen) = profile.cpu_share().filter(|seen| *seen < SEEN) {
+    let is_sure = profile.total().samples >= SAMPLES;
+    if let Some(seen) = profile.cpu_share().filter(|it| is_sure && *it < SEEN) {
         let text = format!(
             "its samples stand for {} of the CPU time used",
             percent(seen)
@@ -91,6 +88,34 @@ fn reasons(facts: &Facts<'_>) -> Vec<(String, &'static str)> {
         reasons.push((text, "see docs/limits-samples.md for what takes no samples"));
     }
     reasons
+}
+
+/// Stacks that failed, if it is no chance that they are many. The last sample of a thread is not
+/// taken if the thread or the recording ends before: such samples are many where few are taken.
+fn failed(profile: &Profile) -> Option<(String, &'static str)> {
+    let (mut walks, mut ends) = (Weight::default(), Weight::default());
+    for failure in profile.failures() {
+        match ENDS.contains(&failure.cause.as_str()) {
+            true => ends += &failure.weight,
+            false => walks += &failure.weight,
+        }
+    }
+    let total = profile.total();
+    let are_many = |part: &Weight| Share::sampled(part, &total, "").low > FAILED;
+    if walks.samples > 0 && are_many(&walks) {
+        let text = format!(
+            "{} of its stacks are incomplete",
+            percent(walks.share(&total))
+        );
+        let remedy = "see docs/troubleshooting.md for the causes of failed stacks that \
+                      report --text names";
+        return Some((text, remedy));
+    }
+    (total.samples >= SAMPLES && are_many(&ends)).then(|| {
+        let share = percent(ends.share(&total));
+        let text = format!("{share} of its CPU time was used just before threads or it ended");
+        (text, profile.info().remedy(Lack::Samples))
+    })
 }
 
 /// Measures of a recording without time: objects, waits for locks, memory.
@@ -236,5 +261,44 @@ mod tests {
         let mut art = Art::default();
         art.cpu("w", "", "app.A.b", 200, 10).failed(50, 10);
         assert!(art.found(check)[0].what.contains("20 % of its stacks"));
+    }
+
+    #[test]
+    fn few_failed_stacks_of_an_idle_program_are_chance() {
+        let found = |failed, cause: &str, cpu: u64| {
+            let mut art = Art::default();
+            art.cpu("w", "", "app.A.b", cpu, 10);
+            art.look("w", "", "park", "app.A.b", 200, 10);
+            art.failed_by(cause, failed, 10);
+            art.found(check).first().map(|found| found.what.clone())
+        };
+        assert_eq!(found(3, "no_table", 10), None);
+        let all = found(12, "no_table", 0).unwrap();
+        assert!(all.contains("100 % of its stacks"), "{all}");
+        for cause in ENDS {
+            assert_eq!(found(12, cause, 3), None, "{cause}");
+            let many = found(60, cause, 200).unwrap();
+            assert!(
+                many.contains("23 % of its CPU time was used just"),
+                "{many}"
+            );
+        }
+    }
+
+    #[test]
+    fn unseen_cpu_time_of_an_idle_program_is_chance() {
+        let found = |samples| {
+            let mut art = Art::default();
+            art.cpu("w", "", "app.A.b", samples, 10);
+            art.look("w", "", "park", "app.A.b", 200, 10);
+            art.builder.cpu_use = Some(dwell_profile::CpuUse {
+                user_ns: samples * 12_500_000,
+                system_ns: 0,
+                since_ns: 0,
+            });
+            art.found(check).first().map(|found| found.what.clone())
+        };
+        assert_eq!(found(7), None);
+        assert!(found(200).unwrap().contains("80 % of the CPU time"));
     }
 }

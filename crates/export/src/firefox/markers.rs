@@ -64,7 +64,6 @@ impl<'p> Markers<'p> {
         profile: &'p Profile,
         categories: &'p Categories,
         tracks: &'p Tracks,
-        times: Times,
     ) -> Markers<'p> {
         let mut late: HashMap<u64, Vec<ThreadId>> = HashMap::new();
         // Without a number it is not known which safepoint a thread was late for.
@@ -76,7 +75,7 @@ impl<'p> Markers<'p> {
             profile,
             categories,
             tracks,
-            times,
+            times: Times { start_ns: 0 },
             kinds: profile.stretches().kinds().collect(),
             sorted: Vec::new(),
             late,
@@ -85,12 +84,19 @@ impl<'p> Markers<'p> {
                 .collect(),
         };
         markers.collect();
+        let starts = markers.sorted.iter().map(|(_, time_ns, _)| *time_ns);
+        markers.times = Times::new(profile, starts);
         markers
     }
 
     /// Number of markers.
     pub fn len(&self) -> usize {
         self.sorted.len()
+    }
+
+    /// The times of the file.
+    pub fn times(&self) -> Times {
+        self.times
     }
 
     fn collect(&mut self) {

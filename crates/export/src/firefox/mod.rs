@@ -37,10 +37,12 @@ struct Times {
 }
 
 impl Times {
-    /// The beginning is before the first sample.
-    fn new(profile: &Profile) -> Times {
+    /// The beginning is before the first sample and marker, because Perfetto drops negative times.
+    fn new(profile: &Profile, markers: impl Iterator<Item = u64>) -> Times {
         let samples = profile.samples().iter().map(|it| it.time_ns);
+        let allocations = profile.allocations().iter().map(|it| it.time_ns);
         let first = samples.chain(profile.looks().iter().map(|it| it.time_ns));
+        let first = first.chain(allocations).chain(markers);
         let start_ns = profile.info().start_ns;
         Times {
             start_ns: first.min().map_or(start_ns, |first| first.min(start_ns)),
@@ -80,8 +82,8 @@ fn document<W: Write>(profile: &Profile, program: &Program, out: W) -> io::Resul
     let mut json = JsonWriter::new(out);
     let categories = Categories::new(profile);
     let tracks = Tracks::new(profile);
-    let times = Times::new(profile);
-    let markers = Markers::new(profile, &categories, &tracks, times);
+    let markers = Markers::new(profile, &categories, &tracks);
+    let times = markers.times();
     let mut file = File {
         profile,
         name: program.shown_name(profile),

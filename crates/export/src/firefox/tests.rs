@@ -647,3 +647,23 @@ fn times_are_since_the_first_sample() {
     assert_eq!(read.json["meta"]["profilingEndTime"], 6.0);
     assert_eq!(read.threads()[1]["samples"]["time"], json!([0]));
 }
+
+#[test]
+fn times_are_since_the_first_marker_if_it_is_earlier() {
+    let mut builder = Builder::default();
+    builder.thread("t", 1, 1, false);
+    builder.sample(sample(5_000_000, 0, 0, 1));
+    builder.info.start_ns = 4_000_000;
+    builder.compilers.push(Compilers {
+        time_ns: 3_000_000,
+        duration_ns: 1_000_000,
+        compilations: 1,
+        compiling_ns: 1,
+        wasted: 0,
+    });
+    let read = read(&builder.finish());
+    assert_eq!(read.json["meta"]["startTime"], 3.0);
+    assert_eq!(read.json["meta"]["profilingStartTime"], 1.0);
+    assert_eq!(read.threads()[0]["markers"]["startTime"], json!([0]));
+    assert_eq!(read.threads()[1]["samples"]["time"], json!([2]));
+}

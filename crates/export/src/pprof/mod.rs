@@ -4,6 +4,7 @@
 //! exact. Only times are left out, because pprof has no field for them.
 
 pub(crate) mod message;
+mod pyroscope;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Label, Line, Location, Mapping, Sample, ValueType};
 use prost::Message as _;
+pub use pyroscope::pyroscope;
 use sums::Sums;
 
 use crate::comments::comments;
@@ -43,13 +45,18 @@ const KEYS: [&str; 8] = [
 ///
 /// Only those of `out`.
 pub fn pprof(profile: &Profile, program: &Program, out: &mut impl Write) -> io::Result<usize> {
+    let types = Types::all(profile);
     let mut file = File::new(profile, GzEncoder::new(out, Compression::default()));
-    file.head(&program.name);
-    let columns = Column::of(profile);
+    file.head(&program.name, &types, profile.info().start_ns);
     let mut rounded = [Rounded::default(); Column::COUNT];
     let mut count = 0;
     for (key, sums) in sums::sums(profile) {
-        count += usize::from(file.sample(&key, &sums, &columns, &mut rounded));
+        let Some(value) = types.values(&sums, &mut rounded) else {
+            continue;
+        };
+        let label = file.labels(&key);
+        file.sample(key.node, value, label);
+        count += 1;
         if file.part.sample.len() >= PART_SAMPLES {
             file.flush()?;
         }
@@ -57,6 +64,57 @@ pub fn pprof(profile: &Profile, program: &Program, out: &mut impl Write) -> io::
     file.flush()?;
     file.out.finish()?;
     Ok(count)
+}
+
+/// The types of values of a file.
+struct Types {
+    columns: Vec<Column>,
+    /// Their names and units.
+    words: Vec<(String, &'static str)>,
+    /// The type that tools show first.
+    shown: Column,
+    /// Name and unit of the distance between samples.
+    period: (String, &'static str),
+}
+
+impl Types {
+    /// All types of a profile.
+    fn all(profile: &Profile) -> Types {
+        let shown = Column::first(profile);
+        let (name, unit) = shown.words(&profile.info().measured);
+        let period = (name.to_owned(), unit);
+        Types::of(profile, Column::of(profile), shown, period)
+    }
+
+    fn of(
+        profile: &Profile,
+        columns: Vec<Column>,
+        shown: Column,
+        period: (String, &'static str),
+    ) -> Types {
+        let words = columns.iter().map(|column| {
+            let (name, unit) = column.words(&profile.info().measured);
+            (name.to_owned(), unit)
+        });
+        let words = words.collect();
+        Types {
+            columns,
+            words,
+            shown,
+            period,
+        }
+    }
+
+    /// The values of a sample. `None` if all are 0: such a sample is left out.
+    fn values(&self, sums: &Sums, rounded: &mut [Rounded; Column::COUNT]) -> Option<Vec<i64>> {
+        let values = self.columns.iter().map(|column| {
+            let place = *column as usize;
+            let sum = sums.get(place).copied().unwrap_or(Amount::Whole(0));
+            rounded.get_mut(place).map_or(0, |it| it.value(sum))
+        });
+        let values: Vec<i64> = values.collect();
+        values.iter().any(|value| *value != 0).then_some(values)
+    }
 }
 
 /// The output.
@@ -93,7 +151,7 @@ impl<'p, W: Write> File<'p, W> {
     }
 
     /// Writes everything except samples and their entries.
-    fn head(&mut self, program: &str) {
+    fn head(&mut self, program: &str, types: &Types, time_ns: u64) {
         // The format requires this text as the first one.
         self.text("");
         let (profile, info) = (self.profile, self.profile.info());
@@ -102,23 +160,23 @@ impl<'p, W: Write> File<'p, W> {
             "" => &info.jvm_name,
             name => name,
         });
-        for column in Column::of(profile) {
-            let (name, unit) = column.words(&info.measured);
+        for (column, (name, unit)) in types.columns.iter().zip(&types.words) {
             let value_type = self.value_type(name, unit);
+            if *column == types.shown {
+                self.part.default_sample_type = value_type.r#type;
+            }
             self.part.sample_type.push(value_type);
         }
-        let shown = Column::first(profile);
-        let (name, unit) = shown.words(&info.measured);
-        self.part.default_sample_type = self.text(name);
+        let (name, unit) = &types.period;
         self.part.period_type = Some(self.value_type(name, unit));
         let objects = profile.allocation_sampling();
-        self.part.period = match shown {
+        self.part.period = match types.shown {
             Column::Measured => signed(info.interval_ns),
             Column::Samples => 1,
             Column::AllocatedBytes => objects.map_or(0, |it| signed(it.interval_bytes)),
             _ => 0,
         };
-        self.part.time_nanos = signed(info.start_ns);
+        self.part.time_nanos = signed(time_ns);
         self.part.duration_nanos = signed(info.duration_ns);
         for comment in comments(profile) {
             let comment = self.text(&comment);
@@ -133,30 +191,13 @@ impl<'p, W: Write> File<'p, W> {
         }
     }
 
-    /// Adds a sample, and returns whether it did. A sample without any values is left out.
-    fn sample(
-        &mut self,
-        key: &Key<'_>,
-        sums: &Sums,
-        columns: &[Column],
-        rounded: &mut [Rounded; Column::COUNT],
-    ) -> bool {
-        let values = columns.iter().map(|column| {
-            let place = *column as usize;
-            let sum = sums.get(place).copied().unwrap_or(Amount::Whole(0));
-            rounded.get_mut(place).map_or(0, |it| it.value(sum))
-        });
-        let value: Vec<i64> = values.collect();
-        if value.iter().all(|value| *value == 0) {
-            return false;
-        }
+    fn sample(&mut self, node: NodeId, value: Vec<i64>, label: Vec<Label>) {
         let sample = Sample {
-            location_id: self.stack(key.node),
+            location_id: self.stack(node),
             value,
-            label: self.labels(key),
+            label,
         };
         self.part.sample.push(sample);
-        true
     }
 
     fn stack(&mut self, node: NodeId) -> Vec<u64> {

@@ -17,12 +17,23 @@ fn read(profile: &Profile) -> Decoded {
     };
     let mut bytes = Vec::new();
     let count = pprof(profile, &program, &mut bytes).unwrap();
+    let read = decoded(&bytes);
+    assert_eq!(read.0.sample.len(), count);
+    read
+}
+
+fn decoded(bytes: &[u8]) -> Decoded {
     let mut plain = Vec::new();
-    GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap();
+    GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
     let read = message::Profile::decode(&plain[..]).unwrap();
-    assert_eq!(read.sample.len(), count);
     assert_eq!(read.string_table[0], "");
     Decoded(read)
+}
+
+/// The files for Pyroscope, with at most so many samples each.
+fn read_parts(profile: &Profile, most: usize) -> Vec<Decoded> {
+    let parts = pyroscope::within(profile, &Program::default(), most).unwrap();
+    parts.iter().map(|bytes| decoded(bytes)).collect()
 }
 
 impl Decoded {
@@ -201,7 +212,116 @@ fn pprof_names_have_no_control_characters() {
     assert_eq!(read.labels(sample)[0], "thread=t\u{fffd}[31m\u{fffd}");
 }
 
+#[test]
+fn pyroscope_has_a_profile_for_each_kind() {
+    let parts = read_parts(&whole(100), 1000);
+    let types: Vec<_> = parts.iter().map(|it| it.types().join(" ")).collect();
+    assert_eq!(
+        types,
+        [
+            "cpu/nanoseconds samples/count",
+            "wall/nanoseconds",
+            "alloc_space/bytes alloc_objects/count inuse_space/bytes inuse_objects/count",
+            "delay/nanoseconds contentions/count",
+        ]
+    );
+    let periods = parts.iter().map(|it| {
+        let period = it.0.period_type.as_ref().unwrap();
+        (it.text(period.r#type), it.text(period.unit))
+    });
+    let expected = [
+        ("cpu", "nanoseconds"),
+        ("wall", "nanoseconds"),
+        ("space", "bytes"),
+        ("contentions", "count"),
+    ];
+    assert!(periods.eq(expected));
+    assert_eq!((parts[0].sum("cpu"), parts[0].sum("samples")), (35, 3));
+    assert_eq!(parts[1].sum("wall"), 1035);
+    let objects = (parts[2].sum("alloc_space"), parts[2].sum("alloc_objects"));
+    assert_eq!(objects, (10_000, 417));
+    assert_eq!(parts[2].sum("inuse_space"), 6600);
+    assert_eq!(
+        (parts[3].sum("contentions"), parts[3].sum("delay")),
+        (3, 900)
+    );
+}
+
+#[test]
+fn pyroscope_labels_have_few_values_and_plain_names() {
+    let parts = read_parts(&whole(0), 1000);
+    let labels = |part: &Decoded| -> Vec<_> {
+        let samples = part.0.sample.iter();
+        samples.map(|it| part.labels(it).join(" ")).collect()
+    };
+    assert_eq!(
+        labels(&parts[0]),
+        ["thread=main cause=running", "thread=gc cause=running"]
+    );
+    let waited = "thread=main endpoint=GET /x cause=monitor span_id=00000000000000cd tenant=acme \
+                  label_cause=theirs dwell_cause=mine";
+    assert!(
+        labels(&parts[1]).contains(&waited.to_owned()),
+        "{:?}",
+        labels(&parts[1])
+    );
+}
+
+#[test]
+fn pyroscope_joins_samples_of_a_group_of_threads() {
+    let mut builder = text_art::builder(
+        "thread: pool-1-thread-1 pool-1-thread-22 other
+         weight: 10 20 5
+         a.A.x a.A.x a.A.x",
+    );
+    builder.info.measured = dwell_profile::Measured::Event("page-faults".to_owned());
+    let parts = read_parts(&builder.finish(), 1000);
+    assert_eq!(parts.len(), 1);
+    assert_eq!(
+        parts[0].types(),
+        ["page_faults/nanoseconds", "samples/count"]
+    );
+    let samples = parts[0].0.sample.iter();
+    let found: Vec<_> = samples
+        .map(|it| (parts[0].labels(it), it.value.clone()))
+        .collect();
+    let thread = |name: &str| vec![format!("thread={name}"), "cause=running".to_owned()];
+    assert_eq!(
+        found,
+        [
+            (thread("other"), vec![5, 1]),
+            (thread("pool-*-thread-*"), vec![30, 2])
+        ]
+    );
+}
+
+#[test]
+fn pyroscope_splits_profiles_of_too_many_samples() {
+    let samples: Vec<_> = (1..4).map(|depth| (depth, 0, 10)).collect();
+    let parts = read_parts(&drawn(&samples), 2);
+    let cpu = parts.iter().filter(|it| it.types()[0] == "cpu/nanoseconds");
+    let cpu: Vec<_> = cpu.map(|it| (it.0.time_nanos, it.sum("cpu"))).collect();
+    assert_eq!(cpu, [(0, 20), (1_000_000, 10)]);
+}
+
 proptest! {
+    /// The same for Pyroscope, however many samples a profile may have.
+    #[test]
+    fn pyroscope_sums_are_exact(
+        samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200),
+        most in 1..20usize,
+    ) {
+        let profile = drawn(&samples);
+        let parts = read_parts(&profile, most);
+        let sum = |name: &str| -> i64 {
+            let has = |it: &&Decoded| it.types().iter().any(|it| it.starts_with(name));
+            parts.iter().filter(has).map(|it| it.sum(name)).sum()
+        };
+        prop_assert_eq!(sum("cpu") as u64, profile.total().sum);
+        prop_assert_eq!(sum("wall") as u64, profile.wall_totals().0.sum);
+        prop_assert!(parts.iter().all(|it| (1..=most).contains(&it.0.sample.len())));
+    }
+
     /// Each distribution of samples over stacks and threads keeps the total time.
     #[test]
     fn sums_are_exact(samples in prop::collection::vec((0..4u32, 0..3u32, 0..1u64 << 40), 0..200)) {

@@ -16,9 +16,13 @@ use super::values::Values;
 use super::{Options, warn};
 use crate::schema::id;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const METADATA: u64 = id::METADATA as u64;
 const CHECKPOINT: u64 = id::CHECKPOINT as u64;
+
+/// Progress is counted in steps of this size, because threads share the counter.
+const PROGRESS_BYTES: usize = 1 << 16;
 
 /// Walks over the events of a chunk.
 pub(super) struct Walk<'a> {
@@ -235,7 +239,11 @@ fn read_events<'a>(
     let mut unknown = 0_u64;
     let at = resolver.info.body();
     let mut walk = Walk { file, at, end };
+    let mut counted = at;
     while let Ok(Some(event)) = walk.next() {
+        if walk.at - counted >= PROGRESS_BYTES {
+            count_progress(options, &mut counted, walk.at);
+        }
         if event.type_id == METADATA || event.type_id == CHECKPOINT {
             continue;
         }
@@ -255,6 +263,7 @@ fn read_events<'a>(
         let read = read.map(|time_ns| last_ns = last_ns.max(time_ns));
         event_type.unreadable += u64::from(read.is_err());
     }
+    count_progress(options, &mut counted, walk.at);
     if unknown > 0 {
         let what = "events of types that the file does not describe";
         warn(out, format!("{what}: {unknown}"));
@@ -278,6 +287,14 @@ fn read_events<'a>(
         }
     }
     last_ns
+}
+
+/// Adds the bytes since the last time.
+fn count_progress(options: &Options<'_>, counted: &mut usize, at: usize) {
+    if let Some(progress) = options.progress {
+        progress.fetch_add((at - *counted) as u64, Ordering::Relaxed);
+    }
+    *counted = at;
 }
 
 /// Reads an event into `out`, if it is wanted. Gives its time, 0 if it was passed over.

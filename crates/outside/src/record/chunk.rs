@@ -6,7 +6,6 @@ use super::threads::Facts;
 use crate::clock::now_ns;
 use crate::names::Named;
 use crate::origins::Origin as Place;
-use crate::running::Copied;
 use crate::vm::Vm;
 use dwell_host::limit::Limit;
 use dwell_host::used::Used;
@@ -250,10 +249,10 @@ impl Chunk {
         id
     }
 
-    /// Adds a sample of CPU time.
+    /// Adds a sample of CPU time, with its time and weight in ns.
     pub fn sample(
         &mut self,
-        copied: &Copied,
+        (ticks, weight_ns): (u64, u64),
         (facts, mounted): (Facts, Option<Virtual>),
         named: &[(Named, &Frame)],
         failure: Option<Failure>,
@@ -262,20 +261,25 @@ impl Chunk {
         let failure = failure.filter(|_| !truncated).map(Failure::name);
         if let Some(cause) = failure {
             let told = self.failures.entry(cause).or_default();
-            (told.0, told.1) = (told.0 + 1, told.1 + copied.period_ns);
+            (told.0, told.1) = (told.0 + 1, told.1 + weight_ns);
         }
         let stack = self.stack(named, truncated);
         let (thread, carrier) = self.logical(facts, mounted);
         self.writer.execution_sample(&Sample {
-            ticks: copied.time_ns,
+            ticks,
             thread,
             carrier,
             stack,
             state: ThreadState::Runnable,
-            weight_ns: copied.period_ns,
+            weight_ns,
             failure,
             context: None,
         });
+    }
+
+    /// Adds CPU time of a thread that no sample shows.
+    pub fn without_stack(&mut self, facts: Facts, weight_ns: u64, why: Failure) {
+        self.sample((now_ns(), weight_ns), (facts, None), &[], Some(why));
     }
 
     /// Adds wall-clock samples of a waiting thread: a platform thread, or a virtual one without a
@@ -352,7 +356,7 @@ impl Chunk {
     }
 
     /// CPU time of the process, and lost samples.
-    pub fn account(&mut self, cpu_ns: (u64, u64), lost: u64, lost_ns: u64) {
+    pub fn account(&mut self, cpu_ns: (u64, u64), lost: u64) {
         let ticks = now_ns();
         for (cause, (samples, weight_ns)) in std::mem::take(&mut self.failures) {
             self.writer.event(&Event::Failures {
@@ -372,7 +376,8 @@ impl Chunk {
                 ticks,
                 cause: "no_room_in_ring",
                 samples: lost,
-                weight_ns: lost_ns,
+                // The threads' next samples stand for that time.
+                weight_ns: 0,
             });
         }
     }

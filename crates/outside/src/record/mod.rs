@@ -14,6 +14,7 @@ mod seats;
 mod threads;
 mod unmounted;
 mod wall;
+mod weights;
 
 use crate::clock::now_ns;
 use crate::denied::Refusal;
@@ -34,13 +35,15 @@ use dwell_jfr::redact::Secrets;
 use dwell_walker::{Anchor, Failure, Frame, FrameKind};
 use kernel::KernelNames;
 use mounted::{Mounted, UNKNOWN_FRAMES};
+use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use threads::Threads;
+use threads::{Facts, Threads};
 use wall::Wall;
+use weights::Weights;
 
 /// Time between two flushes.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -55,6 +58,8 @@ const LIST_SHARE: u32 = 50;
 const LIST_SHARE_CHANGED: u32 = 10;
 /// Time between two searches for missing classes: each one reads all of the boot loader's classes.
 const CLASSES: Duration = Duration::from_secs(10);
+/// Name of the threads that have exited without a last sample, as with the agent.
+const ENDED: &str = "[ended or unseen threads]";
 /// After a sample of a running virtual thread, more such samples are expected for this time.
 const CARRIED: Duration = Duration::from_secs(1);
 /// A chunk is ended if its constants take more memory.
@@ -152,6 +157,7 @@ pub struct Recorder<'r, 't> {
     cpu: Cpu,
     wall: Option<Wall>,
     threads: Threads,
+    weights: Weights,
     /// Number of the process's threads.
     threads_count: u64,
     /// Time of the last list, and its cost.
@@ -185,23 +191,10 @@ impl<'r, 't> Recorder<'r, 't> {
         let tasks = Tasks::new(jvm.pid, jvm.ns_pid);
         vm.modules.prepare();
         let tids: Vec<i32> = tasks.all().into_iter().map(|(tid, _)| tid).collect();
-        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|refused| match refused {
-            Refused::Kernel(why) => Error::NotPermitted {
-                pid: jvm.pid,
-                why: Refusal::of(&why),
-            },
-            Refused::TooMany {
-                processors,
-                needed,
-                limit,
-            } => Error::TooMany {
-                pid: jvm.pid,
-                threads: tids.len(),
-                processors,
-                needed,
-                limit,
-            },
-        })?;
+        let used = tids.iter();
+        let used = used.filter_map(|tid| Some((*tid, used_ns(&tasks, *tid)?)));
+        let weights = Weights::begin(used);
+        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|it| refused(it, jvm.pid, tids.len()))?;
         let mut threads = Threads::default();
         threads.look(vm, &tasks);
         let mut wall = wanted
@@ -223,6 +216,7 @@ impl<'r, 't> Recorder<'r, 't> {
             cpu,
             wall,
             threads,
+            weights,
             threads_count: 0,
             listed: (now, Duration::ZERO),
             namer: Namer::with_origins(),
@@ -299,8 +293,19 @@ impl<'r, 't> Recorder<'r, 't> {
         }
         // Code and metadata are read once for all stacks.
         let pages = Pages::new(self.vm.live);
+        let mut counts: FxHashMap<i32, u64> = FxHashMap::default();
+        for copied in &copies {
+            *counts.entry(copied.tid).or_default() += 1;
+        }
+        let mut each: FxHashMap<i32, u64> = FxHashMap::default();
         for copied in copies {
-            self.sample(&copied, &pages);
+            let count = counts.get(&copied.tid).copied().unwrap_or(1);
+            let weight_ns = *each.entry(copied.tid).or_insert_with(|| {
+                let used_ns = used_ns(&self.tasks, copied.tid);
+                let weights = &mut self.weights;
+                weights.each(copied.tid, count, used_ns, copied.period_ns)
+            });
+            self.sample(&copied, weight_ns, &pages);
         }
         if let Some(wall) = &mut self.wall {
             let looker = Looker {
@@ -338,7 +343,7 @@ impl<'r, 't> Recorder<'r, 't> {
         self.listed = (now, took);
     }
 
-    fn sample(&mut self, copied: &Copied, pages: &Pages<'t>) {
+    fn sample(&mut self, copied: &Copied, weight_ns: u64, pages: &Pages<'t>) {
         let pages = Overlay::new(pages, copied.low(), &copied.stack);
         let mut trail = Trail::default();
         let (mut failure, mut entry) = self.walk(copied, &pages, &mut trail);
@@ -369,7 +374,7 @@ impl<'r, 't> Recorder<'r, 't> {
         self.sum.samples += 1;
         self.sum.failed += u64::from(failure.is_some());
         self.chunk.sample(
-            copied,
+            (copied.time_ns, weight_ns),
             (self.threads.facts(copied.tid), mounted),
             &named,
             failure,
@@ -439,6 +444,8 @@ impl<'r, 't> Recorder<'r, 't> {
         if Instant::now() >= self.next_classes {
             self.next_classes = Instant::now() + CLASSES;
             self.vm.refresh();
+            let tasks = self.tasks;
+            self.weights.retain(|tid| used_ns(&tasks, tid).is_some());
             self.mounted = self.mounted.or_else(|| Mounted::find(self.vm));
             if let Some(wall) = &mut self.wall {
                 wall.know(Virtuals::find(self.vm));
@@ -461,8 +468,10 @@ impl<'r, 't> Recorder<'r, 't> {
             system.saturating_sub(self.cpu_at_start.1),
         );
         let lost = self.sum.lost - std::mem::replace(&mut self.lost_told, self.sum.lost);
-        let interval_ns = self.wanted.cpu.as_nanos() as u64;
-        self.chunk.account(since, lost, lost * interval_ns);
+        if is_over {
+            self.write_rest(since.0.saturating_add(since.1));
+        }
+        self.chunk.account(since, lost);
         let bytes = self.chunk.flush();
         let written = self
             .file
@@ -481,6 +490,28 @@ impl<'r, 't> Recorder<'r, 't> {
             self.next_chunk();
         }
         Ok(())
+    }
+
+    /// Writes the CPU time since the threads' last samples, and that of threads that have exited.
+    /// `process_ns`: CPU time of the process in the recording.
+    fn write_rest(&mut self, process_ns: u64) {
+        let tids: Vec<i32> = self.tasks.all().into_iter().map(|(tid, _)| tid).collect();
+        let tasks = self.tasks;
+        let rest = self.weights.rest(&tids, |tid| used_ns(&tasks, tid));
+        for (tid, weight_ns) in rest {
+            let facts = self.threads.facts(tid);
+            let why = Failure::RecordingEnded;
+            self.chunk.without_stack(facts, weight_ns, why);
+        }
+        let missing_ns = self.weights.missing_ns(process_ns);
+        if missing_ns > 0 {
+            let facts = Facts {
+                os_name: ENDED.to_owned(),
+                ..Facts::default()
+            };
+            let why = Failure::ShortThread;
+            self.chunk.without_stack(facts, missing_ns, why);
+        }
     }
 
     fn next_chunk(&mut self) {
@@ -521,6 +552,31 @@ fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn refused(refused: Refused, pid: u32, threads: usize) -> Error {
+    match refused {
+        Refused::Kernel(why) => Error::NotPermitted {
+            pid,
+            why: Refusal::of(&why),
+        },
+        Refused::TooMany {
+            processors,
+            needed,
+            limit,
+        } => Error::TooMany {
+            pid,
+            threads,
+            processors,
+            needed,
+            limit,
+        },
+    }
+}
+
+/// CPU time of a thread; `None` if it has exited.
+fn used_ns(tasks: &Tasks, tid: i32) -> Option<u64> {
+    Some(tasks.schedule(tid)?.on_cpu_ns)
 }
 
 fn kernel_name(names: &mut KernelNames, address: u64) -> Named {

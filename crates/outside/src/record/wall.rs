@@ -208,6 +208,11 @@ impl Wall {
             until_ns: self.grid.until_ns(),
         };
         self.counts = Counts::default();
+        if self.version.is_none() {
+            // These threads live since the beginning, also if the first tick is late.
+            self.clock.begin_tick(Tick { number: 0, ..tick }, 0);
+            self.update_threads(&mut context);
+        }
         self.clock.begin_tick(tick, look.span_ns);
         self.update_threads(&mut context);
         self.read_due(began_ns, &mut context);

@@ -185,6 +185,7 @@ pub(super) const LIBRARIES: &[&str] = &[
     "org.glassfish.",
     "org.jboss.",
     "org.wildfly.",
+    "org.xnio.",
     "org.apache.cxf.",
     "io.quarkus.",
     "io.javalin.",

@@ -4,6 +4,7 @@
 
 use super::waits::TimedWait;
 use crate::idle::IDLE;
+use crate::platform::is_class;
 use dwell_jdk::WAITS;
 use dwell_jfr::ThreadState;
 use dwell_jfr::reader::{Method, Recording, Sample, SampleKind, StackFrame, Told};
@@ -317,7 +318,7 @@ impl Causes {
         let methods = || (stack.frames.iter()).filter_map(|it| Some((it, recording.method(it)?)));
         let is_java = |frame: &StackFrame, method: &Method| {
             super::kind(frame.kind).is_java()
-                || (frame.kind == dwell_jfr::FrameKind::Native && is_java_class(&method.class))
+                || (frame.kind == dwell_jfr::FrameKind::Native && is_class(&method.class))
         };
         for (frame, method) in methods().take(FRAMES_MAX) {
             let is_java = is_java(frame, method);
@@ -361,11 +362,6 @@ fn is_root(function: &str) -> bool {
         "thread_start",
     ];
     ROOTS.contains(&function) || function.starts_with("__libc_start_")
-}
-
-/// Whether the class of a native frame is that of a native method, and not a library.
-fn is_java_class(class: &str) -> bool {
-    class.contains('.') && !class.contains(".so") && !class.contains('/')
 }
 
 fn monitor(state: ThreadState, frames: &[Named<'_>]) -> Monitor {
@@ -418,20 +414,6 @@ mod tests {
         assert_eq!(monitor(ThreadState::Blocked, &[]), Monitor::Entering);
         assert_eq!(monitor(ThreadState::Waiting, &[]), Monitor::Waiting);
         assert_eq!(monitor(ThreadState::Sleeping, &[]), Monitor::None);
-    }
-
-    #[test]
-    fn native_methods_differ_from_library_functions() {
-        assert!(is_java_class("jdk.internal.misc.Unsafe"));
-        for class in [
-            "",
-            "libjvm.so",
-            "libz.so.1",
-            "/usr/lib/libc.so.6",
-            "[kernel]",
-        ] {
-            assert!(!is_java_class(class), "{class}");
-        }
     }
 
     #[test]

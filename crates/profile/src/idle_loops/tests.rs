@@ -35,9 +35,13 @@ impl One {
 
     fn node(&mut self, stack: &str) -> u32 {
         let frames = stack.split(';').rev().map(|path| {
-            let (class, name) = path.trim().rsplit_once('.').unwrap();
+            let (path, kind) = match path.trim().strip_suffix("[native]") {
+                Some(path) => (path, FrameKind::Native),
+                None => (path.trim(), FrameKind::C2),
+            };
+            let (class, name) = path.rsplit_once('.').unwrap();
             let method = self.builder.method(class, name, "");
-            self.builder.frame(method, 0, FrameKind::C2)
+            self.builder.frame(method, 0, kind)
         });
         let frames: Vec<u32> = frames.collect();
         self.builder.stack(frames)
@@ -128,6 +132,27 @@ const QUIET: &[(&str, &str)] = &[
          org.apache.spark.rpc.netty.MessageLoop$$anon$1.run;juc.ThreadPoolExecutor.runWorker;\
          java.lang.Thread.run",
     ),
+    (
+        "park",
+        "COND;juc.LinkedBlockingQueue.poll;org.apache.kafka.raft.internals.BlockingMessageQueue\
+         .poll;org.apache.kafka.raft.KafkaRaftClientDriver.doWork;kafka.utils.Thread.run",
+    ),
+    (
+        "object-wait",
+        "WAIT;com.lmax.disruptor.BlockingWaitStrategy.waitFor;\
+         com.lmax.disruptor.ProcessingSequenceBarrier.waitFor;\
+         com.lmax.disruptor.BatchEventProcessor.processEvents;\
+         com.lmax.disruptor.BatchEventProcessor.run;java.lang.Thread.run",
+    ),
+    // Queues of the program's own.
+    (
+        "park",
+        "PARK;com.hazelcast.internal.util.concurrent.MPSCQueue.takeAll;\
+         com.hazelcast.internal.util.concurrent.MPSCQueue.take;\
+         com.hazelcast.spi.InboundResponseHandlerSupplier$ResponseThread.doRun;\
+         com.hazelcast.spi.InboundResponseHandlerSupplier$ResponseThread.executeRun;\
+         com.hazelcast.internal.util.executor.HazelcastManagedThread.run",
+    ),
     ("park", "PARK;org.apache.cassandra.concurrent.SEPWorker.run"),
     ("park", "PARK;zio.internal.ZScheduler$$anon$4.run"),
     (
@@ -146,6 +171,17 @@ const QUIET: &[(&str, &str)] = &[
          org.springframework.boot.web.embedded.tomcat.TomcatWebServer$1.run",
     ),
     ("object-wait", "WAIT;app.Janitor.run;java.lang.Thread.run"),
+    // Up to JDK 18 the methods that wait with a limit are native.
+    (
+        "object-wait",
+        "libc.so.6.pthread_cond_timedwait[native];java.lang.Object.wait[native];\
+         org.quartz.simpl.SimpleThreadPool$WorkerThread.run",
+    ),
+    (
+        "sleep",
+        "java.lang.Thread.sleep[native];org.apache.catalina.core.StandardServer.await;\
+         org.springframework.boot.web.embedded.tomcat.TomcatWebServer$1.run",
+    ),
     (
         "socket",
         "SELECT;org.apache.kafka.common.network.Selector.select;\
@@ -158,7 +194,7 @@ const QUIET: &[(&str, &str)] = &[
     ),
     (
         "socket",
-        "acme.shaded.netty.channel.epoll.Native.epollWait;acme.shaded.netty.Loop.run",
+        "acme.shaded.netty.channel.epoll.Native.epollWait[native];acme.shaded.netty.Loop.run",
     ),
 ];
 
@@ -180,6 +216,20 @@ fn quiet_threads_of_frameworks_are_idle() {
             assert_eq!(found, "idle-pool", "{stack} {cpu_ms}");
         }
     }
+}
+
+#[test]
+fn load_of_others_does_not_make_a_thread_busy() {
+    let wait = format!("{WAIT}app.Janitor.run;java.lang.Thread.run");
+    let mut one = One::new();
+    one.waits("object-wait", &wait, 10_000)
+        .waits("runnable", &wait, 15_000)
+        .waits("throttled", &wait, 5_000);
+    let profile = one.profile();
+    let causes: Vec<_> = (profile.looks().iter())
+        .map(|look| profile.names().text(look.cause))
+        .collect();
+    assert_eq!(causes, ["idle-pool", "runnable", "throttled"]);
 }
 
 #[test]
@@ -287,6 +337,13 @@ fn waits_for_locks_peers_and_results_are_never_idle() {
 }
 
 #[test]
+fn blocking_calls_wait_for_results() {
+    let get = "reactor.core.publisher.BlockingMonoSubscriber.blockingGet";
+    let stack = format!("{PARK}{get};app.Worker.run;java.lang.Thread.run");
+    assert_eq!(cause_of("park", &stack, "", 0), "park");
+}
+
+#[test]
 fn waits_amid_work_are_not_those_of_a_loop() {
     let rows = "app.Row.lock;app.Statement.update;app.Session.run";
     // Half of the work is done by what waits in the end, half elsewhere.
@@ -376,4 +433,60 @@ fn requests_pollers_and_short_lives_are_not_idle() {
         one.waits("park", &take, 30_000);
     };
     assert_eq!(with(&is_virtual), "park");
+}
+
+/// The causes of two threads that read from these peers at one place.
+fn readers(peers: [&[&str]; 2], stack: &str) -> Vec<String> {
+    let mut one = One::new();
+    for (number, peers) in peers.iter().enumerate() {
+        one.thread = one.builder.thread(
+            &format!("c-{number}"),
+            7 + number as i64,
+            7 + number as i64,
+            false,
+        );
+        for peer in *peers {
+            one.waits("socket", stack, 29_000 / peers.len() as u64);
+            let detail = one.builder.name(peer);
+            let place = one.builder.looks_len() - 1;
+            one.builder.set_detail(place, Some(detail));
+        }
+    }
+    let profile = one.profile();
+    let causes = profile.looks().iter();
+    causes
+        .map(|look| profile.names().text(look.cause).to_owned())
+        .collect()
+}
+
+#[test]
+fn connections_of_clients_are_idle_between_requests() {
+    const READ: &str = "sun.nio.ch.Net.poll;sun.nio.ch.NioSocketImpl.read;\
+                        java.io.DataInputStream.readInt;org.hsqldb.server.ServerConnection.run;\
+                        java.lang.Thread.run";
+    let own = ["peer [::ffff:10.0.0.1]:46076", "peer 10.0.0.2:46064"];
+    let idle = readers([&own[..1], &own[1..]], READ);
+    assert_eq!(idle, ["idle-pool"; 2]);
+    for (peers, why) in [
+        ([&own[..1], &own[..1]], "one service, asked by both"),
+        ([&own[..], &own[1..]], "each asks several"),
+        ([&own[..1], &["peer 10.0.0.2:5432"][..]], "a service's port"),
+        (
+            [&own[..1], &["peer 10.0.0.3:46076"][..]],
+            "one port of a service",
+        ),
+        ([&own[..1], &["a file"][..]], "one connection only"),
+    ] {
+        let causes = readers(peers, READ);
+        assert!(
+            causes.iter().all(|cause| cause == "socket"),
+            "{why}: {causes:?}"
+        );
+    }
+    // Deep below a thread's root it may be an answer.
+    let deep = (0..7).fold("app.Main.run".to_owned(), |stack, n| {
+        format!("app.A.f{n};{stack}")
+    });
+    let read = format!("sun.nio.ch.NioSocketImpl.read;{deep}");
+    assert_eq!(readers([&own[..1], &own[1..]], &read)[0], "socket");
 }

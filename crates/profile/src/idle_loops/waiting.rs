@@ -1,6 +1,7 @@
 //! Classifies a wait by its stack: the call of the JDK in which the program waits, and the frames
 //! around it. Another module decides whether the thread is idle there.
 
+use super::serving::Serving;
 use crate::builder::Builder;
 use crate::frame::MethodId;
 use crate::platform::is_of_platform;
@@ -13,6 +14,8 @@ pub(super) enum Wait {
     Ready,
     /// Something to take out of a queue.
     Queue,
+    /// The next request of a client, on a connection of the thread's own.
+    Request,
     /// To be woken up by another thread: a condition, `Object.wait`, a plain `park`.
     Signal,
     /// A time to be over.
@@ -57,10 +60,9 @@ const TAKES: [&str; 5] = ["take", "poll", "remove", "xfer", "receive"];
 const CONCURRENT: &str = "java.util.concurrent.";
 /// Words in the names of methods and classes that wait for what somebody was asked for. Libraries
 /// make futures of their own, of which the JDK sees a plain `park`.
-const RESULTS: [&str; 9] = [
+const RESULTS: [&str; 8] = [
     "future",
     "promise",
-    "blocking",
     "response",
     "reply",
     "result",
@@ -68,6 +70,8 @@ const RESULTS: [&str; 9] = [
     "threadless",
     "latch",
 ];
+/// The same in names of methods only: a blocking queue or strategy is a class.
+const RESULT_METHOD: &str = "blocking";
 /// Number of the program's innermost frames that are compared with these.
 const RESULT_FRAMES: usize = 4;
 /// Frames below which tasks of a pool run.
@@ -79,7 +83,12 @@ const POOLS: [(&str, &str); 3] = [
 
 impl Place {
     /// The place of a wait; `None` if it cannot be one for work, by its cause and its frames.
-    pub(super) fn of(builder: &Builder, node: NodeId, cause: &str) -> Option<Place> {
+    pub(super) fn of(
+        builder: &Builder,
+        serving: &Serving,
+        node: NodeId,
+        cause: &str,
+    ) -> Option<Place> {
         if !matches!(cause, "park" | "sleep" | "object-wait" | "socket") {
             return None;
         }
@@ -90,9 +99,13 @@ impl Place {
         let method = *methods.get(own)?;
         let calls = methods.get(..own)?;
         let wait = match cause {
+            "socket" if serving.reads_requests(method) => Wait::Request,
             "socket" => ready(builder, calls, method)?,
             _ if is_for_result(builder, node) => Wait::Result,
-            _ => called(builder, calls)?,
+            _ => match called(builder, calls)? {
+                Wait::Signal if takes(builder, method) => Wait::Queue,
+                wait => wait,
+            },
         };
         let depth = builder.program_methods(node).count();
         let outermost = methods.last().map(|method| builder.method_name(*method));
@@ -127,11 +140,34 @@ fn is_for_result(builder: &Builder, node: NodeId) -> bool {
         .program_methods(node)
         .take(RESULT_FRAMES)
         .any(|method| {
-            // The package says nothing of the method.
+            // The package says nothing of the method, and the class of a thread's own loop says
+            // only which thread it is.
+            let own = builder.method_name(method).to_ascii_lowercase();
             let class = builder.class_of(method).rsplit('.').next().unwrap_or("");
-            let name = format!("{class}.{}", builder.method_name(method)).to_ascii_lowercase();
-            RESULTS.iter().any(|word| name.contains(word))
+            let is_of_method = own.contains(RESULT_METHOD);
+            let name = match own.ends_with("run") {
+                true => own,
+                false => format!("{}.{own}", class.to_ascii_lowercase()),
+            };
+            is_of_method || RESULTS.iter().any(|word| name.contains(word))
         })
+}
+
+/// Whether a method of the program takes something out of a queue of its own.
+fn takes(builder: &Builder, method: MethodId) -> bool {
+    let name = builder.method_name(method);
+    is_queue(builder.class_of(method)) && TAKES.iter().any(|take| name.starts_with(take))
+}
+
+/// Whether a class is a queue, or a part of one, by its name.
+fn is_queue(class: &str) -> bool {
+    let outer = class.split('$').next().unwrap_or(class);
+    outer.ends_with("Queue") || outer.ends_with("Deque")
+}
+
+/// The program's innermost method on a stack.
+pub(super) fn own_method(builder: &Builder, node: NodeId) -> Option<MethodId> {
+    builder.program_methods(node).next()
 }
 
 fn is_jdk(builder: &Builder, method: MethodId) -> bool {
@@ -157,14 +193,11 @@ fn wait(class: &str, name: &str) -> Option<Wait> {
         return Some(wait);
     }
     let concurrent = concurrent?;
-    let outer = concurrent.split('$').next().unwrap_or(concurrent);
-    let is_queue = outer.ends_with("Queue") || outer.ends_with("Deque");
     let takes = TAKES.iter().any(|take| name.starts_with(take));
-    match (is_queue, takes) {
-        (true, true) => Some(Wait::Queue),
+    match is_queue(concurrent) && takes {
+        true => Some(Wait::Queue),
         // Room in a queue, a permit, a result, other threads at a barrier, a lock: not for work.
-        (true, false) => Some(Wait::Result),
-        (false, _) => Some(Wait::Result),
+        false => Some(Wait::Result),
     }
 }
 

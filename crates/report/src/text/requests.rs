@@ -141,9 +141,14 @@ impl Report<'_> {
         };
         let share = |ns: u64| 100.0 * ns as f64 / split.weight.sum.max(1) as f64;
         let mut text = format!("{:.0} % {place}", share(*ns));
-        if let Some((owner, ns)) = largest(&split.owners) {
-            let name = group_of(profile.thread_name(*owner));
-            text = format!("{text}, held {:.0} % by {name}", share(*ns));
+        let mut groups: BTreeMap<String, u64> = BTreeMap::new();
+        for (owner, ns) in &split.owners {
+            *groups
+                .entry(group_of(profile.thread_name(*owner)))
+                .or_default() += ns;
+        }
+        if let Some((group, ns)) = largest(&groups) {
+            text = format!("{text}, held {:.0} % by {group}", share(*ns));
         }
         text
     }
@@ -347,5 +352,36 @@ mod tests {
                 "no line {line:?} in\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn holders_of_one_group_count_together() {
+        let mut builder = Builder::default();
+        let waiter = builder.thread("main", 1, 1, false);
+        let holders = [2, 3].map(|tid| builder.thread(&format!("worker-{tid}"), tid, tid, false));
+        let node = handler(&mut builder);
+        let (monitor, endpoint) = (builder.cause("monitor"), builder.name("GET /x"));
+        let context = builder.context(dwell_profile::Context {
+            endpoint: Some(endpoint),
+            ..dwell_profile::Context::default()
+        });
+        for (owner, weight_ns) in [
+            (Some(holders[0]), 300),
+            (Some(holders[1]), 600),
+            (None, 100),
+        ] {
+            builder.look(Look {
+                thread: waiter,
+                node,
+                cause: monitor,
+                weight_ns,
+                count: 1,
+                context: Some(context),
+                owner,
+                ..Look::default()
+            });
+        }
+        let text = crate::text(&builder.finish());
+        assert!(text.contains("held 90 % by worker-*"), "{text}");
     }
 }
