@@ -21,34 +21,42 @@ pub(super) enum Registers {
     Aarch64,
 }
 
+/// Whether libraries of aarch64 have rules. An agent for x86-64 meets none, and is smaller without.
+/// The tests of a debug build have them on each machine.
+const HAS_AARCH64: bool = cfg!(any(target_arch = "aarch64", debug_assertions));
+
 impl Registers {
     /// The processor with this column for return addresses. Any other is treated like x86-64, whose
     /// rules then find none.
     pub(super) fn of_return_address(register: Register) -> Registers {
         match register {
-            gimli::AArch64::X30 => Registers::Aarch64,
+            gimli::AArch64::X30 if HAS_AARCH64 => Registers::Aarch64,
             _ => Registers::X86_64,
         }
     }
 
+    const fn is_aarch64(self) -> bool {
+        HAS_AARCH64 && matches!(self, Registers::Aarch64)
+    }
+
     const fn fp(self) -> Register {
-        match self {
-            Registers::X86_64 => gimli::X86_64::RBP,
-            Registers::Aarch64 => gimli::AArch64::X29,
+        match self.is_aarch64() {
+            false => gimli::X86_64::RBP,
+            true => gimli::AArch64::X29,
         }
     }
 
     const fn sp(self) -> Register {
-        match self {
-            Registers::X86_64 => RSP,
-            Registers::Aarch64 => gimli::AArch64::SP,
+        match self.is_aarch64() {
+            false => RSP,
+            true => gimli::AArch64::SP,
         }
     }
 
     const fn return_address(self) -> Register {
-        match self {
-            Registers::X86_64 => gimli::X86_64::RA,
-            Registers::Aarch64 => gimli::AArch64::X30,
+        match self.is_aarch64() {
+            false => gimli::X86_64::RA,
+            true => gimli::AArch64::X30,
         }
     }
 }
@@ -145,7 +153,7 @@ impl State {
         if self.return_address == Saved::Undefined {
             return Ok(Rule::End);
         }
-        if factors.registers == Registers::Aarch64 {
+        if factors.registers.is_aarch64() {
             return Ok(self.rule_of_aarch64(factors.is_signal));
         }
         if self.cfa == Cfa::Signal && factors.is_signal {
@@ -181,7 +189,7 @@ impl State {
         }
         let (rbp, is_link) = match (saved_rbp(self.rbp), saved_rbp(self.return_address)) {
             (Some(SavedRbp::Same), Some(link)) => (link, link != SavedRbp::Same),
-            (Some(rbp @ SavedRbp::At(fp)), Some(SavedRbp::At(link))) if link + 1 == fp => {
+            (Some(rbp @ SavedRbp::At(fp)), Some(SavedRbp::At(link))) if fp - 1 == link => {
                 (rbp, false)
             }
             _ => return Rule::Unsupported,
@@ -380,7 +388,7 @@ impl Machine {
             I::ArgsSize { .. } | I::Nop => {}
             // From here on the return address is signed, or no longer: the walker removes any
             // signature.
-            I::NegateRaState if self.factors.registers == Registers::Aarch64 => {}
+            I::NegateRaState if self.factors.registers.is_aarch64() => {}
             I::NegateRaState => return Err(Nonsense),
             _ => self.define_register(instruction)?,
         }
