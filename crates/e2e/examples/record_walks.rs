@@ -2,6 +2,9 @@
 //!
 //! On each JDK the test programs are recorded with `freeze=`; of their walks the fewest small ones
 //! are kept that together cover all cases, cut down to the words that a replay reads.
+//!
+//! `-- FOLDER --from WALKS NAME` does the same with walks of another machine: it chooses among the
+//! files in WALKS, and their names begin with NAME.
 
 use dwell_e2e::{Jdk, Place, Starter, jdks};
 use dwell_frozen::{Frozen, Recorder};
@@ -21,16 +24,25 @@ fn main() {
         .expect("usage: record_walks FOLDER [JDK...]");
     let wanted: Vec<String> = arguments.collect();
     std::fs::create_dir_all(&folder).expect("the folder");
+    if let [from, walks, name] = &wanted[..]
+        && from == "--from"
+    {
+        return keep(&folder, name, walks_in(Path::new(walks), name));
+    }
     let is_wanted = |jdk: &&Jdk| wanted.is_empty() || wanted.contains(&jdk.feature.to_string());
     for jdk in jdks().iter().filter(is_wanted) {
-        let found = record(jdk);
-        let kept = choose(found);
-        let names: Vec<String> = kept.iter().map(|(name, _)| name.clone()).collect();
-        println!("JDK {}: {}", jdk.feature, names.join(" "));
-        for (name, walk) in kept {
-            let path = Path::new(&folder).join(format!("{}-{name}.walk", jdk.feature));
-            std::fs::write(path, walk.to_text()).expect("a fixture is written");
-        }
+        keep(&folder, &jdk.feature.to_string(), record(jdk));
+    }
+}
+
+/// Writes the chosen ones, with this begin of their names.
+fn keep(folder: &str, start: &str, found: Vec<Frozen>) {
+    let kept = choose(found);
+    let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
+    println!("{start}: {}", names.join(" "));
+    for (name, walk) in kept {
+        let path = Path::new(folder).join(format!("{start}-{name}.walk"));
+        std::fs::write(path, walk.to_text()).expect("a fixture is written");
     }
 }
 
@@ -69,15 +81,17 @@ fn record_program(jdk: &Jdk, name: &str, arguments: &str) -> Vec<Frozen> {
     let _ = program.work();
     program.tell("stop");
     program.end();
+    let origin = format!("{name} on JDK {}", jdk.feature);
+    walks_in(&place.path("frozen"), &origin)
+}
+
+/// Walks of a folder that are complete, cut down.
+fn walks_in(folder: &Path, origin: &str) -> Vec<Frozen> {
     let mut walks = Vec::new();
-    for entry in std::fs::read_dir(place.path("frozen"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a walk");
         let frozen = Frozen::parse(&text).expect("a walk");
-        walks.extend(cut_down(frozen, format!("{name} on JDK {}", jdk.feature)));
+        walks.extend(cut_down(frozen, origin.to_owned()));
     }
     walks
 }

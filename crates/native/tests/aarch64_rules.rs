@@ -80,11 +80,18 @@ fn frame_with_signed_return_address_has_rules() {
 }
 
 #[test]
-fn return_address_without_saved_frame_pointer_is_unsupported() {
+fn return_address_without_saved_frame_pointer_has_a_slot() {
     // CFA = sp + 16; x19 at CFA - 16, x30 at CFA - 8.
     let program = [0x41, 0x0e, 16, 0x93, 2, 0x9e, 1];
-    let found = rules(b"zR", 30, &program, &[0, 4]);
-    assert_eq!(found, [LEAF, Rule::Unsupported]);
+    let link = Rule::Link {
+        cfa_bytes: 16,
+        slot: 1,
+    };
+    assert_eq!(rules(b"zR", 30, &program, &[0, 4]), [LEAF, link]);
+}
+
+#[test]
+fn return_address_far_from_the_frame_pointer_is_unsupported() {
     // x29 at CFA - 16, x30 below it.
     let program = [0x41, 0x0e, 32, 0x9d, 2, 0x9e, 3];
     assert_eq!(rules(b"zR", 30, &program, &[4]), [Rule::Unsupported]);
@@ -93,6 +100,18 @@ fn return_address_without_saved_frame_pointer_is_unsupported() {
         rules(b"zR", 30, &[0x41, 0x0d, 19], &[4]),
         [Rule::Unsupported]
     );
+}
+
+#[test]
+fn frame_of_8_kib_has_its_record_at_its_end() {
+    // CFA = sp + 8496; x29 at CFA - 8496, x30 above it.
+    let program = [0x41, 0x0e, 0xb0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];
+    let (cfa_bytes, slot) = (8496, 0);
+    let expected = Rule::Link { cfa_bytes, slot };
+    assert_eq!(rules(b"zR", 30, &program, &[4]), [expected]);
+    // The record is at CFA - 8496, but sp is lower.
+    let program = [0x41, 0x0e, 0xc0, 0x42, 0x9d, 0xa6, 0x08, 0x9e, 0xa5, 0x08];
+    assert_eq!(rules(b"zR", 30, &program, &[4]), [Rule::Unsupported]);
 }
 
 #[test]

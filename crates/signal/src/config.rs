@@ -1,7 +1,7 @@
 //! The agent's configuration of this crate at start-up. Plain data; must not do anything.
 
 use crate::load::Live;
-use crate::sys::Errno;
+use crate::sys::{self, Errno};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use dwell_walker::Memory;
 
@@ -196,17 +196,33 @@ pub fn pick_signal(engine: EngineKind) -> Result<i32, Errno> {
 }
 
 fn handler(signal: i32) -> Result<usize, Errno> {
-    crate::sys::sigaction(signal, None).map(|action| action.handler)
+    sys::sigaction(signal, None).map(|action| action.handler)
 }
 
-/// Picks an unused real-time signal.
+/// Picks an unused real-time signal that timers of the calling thread may send. An emulator of
+/// programs (qemu) keeps some signals for itself, and refuses timers that send them.
 pub(crate) fn pick_real_time() -> Result<i32, Errno> {
+    highest(|signal| handler(signal) == Ok(libc::SIG_DFL) && !is_refused(signal))
+}
+
+fn highest(is_usable: impl Fn(i32) -> bool) -> Result<i32, Errno> {
     const FIRST: i32 = 63;
     const LAST: i32 = 35; // the C library reserves those below
     (LAST..=FIRST)
         .rev()
-        .find(|signal| handler(*signal) == Ok(libc::SIG_DFL))
+        .find(|signal| is_usable(*signal))
         .ok_or(Errno(libc::EAGAIN))
+}
+
+/// Whether no timer can send the signal, whatever its other arguments are. Any other error, such as
+/// a full queue of signals, says nothing about the signal.
+#[inline(never)]
+fn is_refused(signal: i32) -> bool {
+    let timer = sys::timer_create(sys::gettid(), signal, 0);
+    if let Ok(timer) = timer {
+        sys::timer_delete(timer);
+    }
+    timer == Err(Errno(libc::EINVAL))
 }
 
 /// Whether the kernel keeps only one such signal pending for a thread. This holds for all but
@@ -215,4 +231,26 @@ pub(crate) fn pick_real_time() -> Result<i32, Errno> {
 pub(crate) const fn merges(signal: i32) -> bool {
     const FIRST_REAL_TIME: i32 = 32;
     signal < FIRST_REAL_TIME
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signal_is_highest_usable_one() {
+        assert_eq!(highest(|_| true), Ok(63));
+        assert_eq!(highest(|signal| signal < 62), Ok(61));
+        assert_eq!(highest(|signal| signal == 35), Ok(35));
+        assert_eq!(highest(|signal| signal == 34), Err(Errno(libc::EAGAIN)));
+    }
+
+    #[test]
+    fn signal_is_refused_only_if_timers_cannot_send_it() {
+        assert!(is_refused(65)); // there is no such signal
+        assert!(!is_refused(40));
+        let signal = pick_real_time().expect("a free signal");
+        let timer = sys::timer_create(sys::gettid(), signal, 0).expect("a timer with the signal");
+        sys::timer_delete(timer);
+    }
 }

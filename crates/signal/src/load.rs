@@ -11,10 +11,9 @@ use dwell_walker::{Fault, Memory};
 
 /// Linux maps nothing below (`vm.mmap_min_addr`). Numbers are taken for addresses most often there.
 const LOWEST: u64 = 0x1_0000;
-/// The end of a program's memory, but for memory that it asks for beyond (5-level page tables).
-/// Words that are no addresses are most often larger. A load from there would raise a signal, and a
+/// Words that are no addresses are most often beyond. A load from there would raise a signal, and a
 /// library could have taken that a moment ago.
-const END: u64 = 1 << 47;
+const END: u64 = arch::ADDRESSES_END;
 
 /// This process's memory. A value of this type proves that the fault handler is installed. Threads
 /// that block SIGSEGV or SIGBUS must call [`fault::allow_faults_here`] before they use it.

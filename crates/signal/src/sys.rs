@@ -498,6 +498,7 @@ pub fn raise(signal: i32) {
 ///
 /// # Errors
 /// The kernel's error: no such thread, or the limit of queued signals is reached.
+#[inline(never)]
 pub fn timer_create(tid: i32, signal: i32, value: u64) -> Result<i32, Errno> {
     // SAFETY: sigevent is plain data; all zeroes is a value of it.
     let mut event: libc::sigevent = unsafe { core::mem::zeroed() };

@@ -282,6 +282,14 @@ extern "C" fn give_up(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     unsafe { libc::_exit(77) };
 }
 
+/// The end of a program's memory.
+const END: u64 = 1
+    << if cfg!(target_arch = "aarch64") {
+        48
+    } else {
+        47
+    };
+
 #[test]
 fn words_that_are_no_addresses_raise_no_signal() {
     let result = in_child(|| {
@@ -290,9 +298,9 @@ fn words_that_are_no_addresses_raise_no_signal() {
         let greedy = give_up as *const () as usize;
         on(libc::SIGSEGV, greedy, libc::SA_SIGINFO, None);
         let mut copy = [0u8; 16];
-        for addr in [0, 16, 1 << 47, 0x1234_5678_9abc_def0, 1 << 63, u64::MAX] {
+        for addr in [0, 16, END, 0x1234_5678_9abc_def0, 1 << 63, u64::MAX] {
             demand(live.word(addr).is_err(), 90);
-            demand(addr < 1 << 47 || live.read(addr, &mut copy).is_err(), 91);
+            demand(addr < END || live.read(addr, &mut copy).is_err(), 91);
         }
         let known = [7u64];
         demand(live.word(known.as_ptr() as u64) == Ok(7), 92);

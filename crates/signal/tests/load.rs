@@ -45,6 +45,13 @@ fn live() -> Live {
     Live::install().unwrap()
 }
 
+/// Stacks are at the end of a program's memory.
+#[test]
+fn load_from_the_stack_returns_value() {
+    let local = std::hint::black_box(0x1234_5678_9abc_def0_u64);
+    assert_eq!(live().word((&raw const local) as u64), Ok(local));
+}
+
 #[test]
 fn load_mapped_address_returns_value() {
     let live = live();

@@ -36,6 +36,15 @@ pub enum Rule {
         /// Location of the saved rbp.
         rbp: SavedRbp,
     },
+    /// aarch64: `CFA = sp + cfa_bytes`; the return address is at `CFA - 8 * slot`, and the frame
+    /// pointer unchanged. With slot 0 both are saved, in a frame record at sp that is further below
+    /// the CFA than [`SavedRbp`] can say.
+    Link {
+        /// Bytes added to sp; a multiple of 8.
+        cfa_bytes: u32,
+        /// Up to 1023.
+        slot: u16,
+    },
     /// A PLT entry: `CFA = rsp + 8 + ((rip & 15) >= 11 ? 8 : 0)`, as every linker emits it.
     Plt,
     /// A signal trampoline: the interrupted registers lie in the `ucontext` at rsp.
@@ -62,6 +71,7 @@ const KIND_PLT: u32 = 3;
 const KIND_SIGNAL: u32 = 4;
 const KIND_END: u32 = 5;
 const KIND_UNSUPPORTED: u32 = 6;
+const KIND_LINK: u32 = 7;
 /// Largest CFA offset in bytes that the packed form holds (19 bits of words).
 pub const CFA_BYTES_MAX: u32 = ((1 << 19) - 1) * 8;
 /// Largest slot number of a saved rbp that the packed form holds.
@@ -77,6 +87,8 @@ impl Rule {
             Rule::SignalFrame => return KIND_SIGNAL,
             Rule::End => return KIND_END,
             Rule::Unsupported => return KIND_UNSUPPORTED,
+            Rule::Link { cfa_bytes, slot: 0 } => (KIND_LINK, cfa_bytes, SavedRbp::Same),
+            Rule::Link { cfa_bytes, slot } => (KIND_LINK, cfa_bytes, SavedRbp::At(slot)),
             Rule::Sp { cfa_bytes, rbp } => (KIND_SP, cfa_bytes, rbp),
             Rule::Fp { cfa_bytes, rbp } => (KIND_FP, cfa_bytes, rbp),
         };
@@ -108,6 +120,7 @@ impl Rule {
             KIND_PLT => Rule::Plt,
             KIND_SIGNAL => Rule::SignalFrame,
             KIND_END => Rule::End,
+            KIND_LINK => Rule::Link { cfa_bytes, slot },
             _ => Rule::Unsupported,
         }
     }
@@ -202,6 +215,14 @@ mod tests {
             }
         }
         for rule in [
+            Rule::Link {
+                cfa_bytes: 0x2130,
+                slot: 0,
+            },
+            Rule::Link {
+                cfa_bytes: 0x20,
+                slot: 4,
+            },
             Rule::Gap,
             Rule::Plt,
             Rule::SignalFrame,

@@ -494,7 +494,9 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
     /// Without a rule: uses the frame pointer or, in a leaf, the place of the return address at a
     /// call, if that gives a return address.
     fn by_frame_pointer(&self, cursor: &mut Cursor<'_, P>, at: NativeRegs) -> Result<(), Stop> {
-        let none = Err(Stop::Fail(Failure::NoNativeRule));
+        if self.machine.returns_by_link() && self.by_leaf(cursor)? {
+            return Ok(());
+        }
         let high = cursor.thread.stack_high;
         if at.fp >= at.sp && at.fp & 7 == 0 && (high == 0 || at.fp < high) {
             let caller = self.machine.linked(self.mem, at.fp)?;
@@ -502,13 +504,23 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
                 return self.move_to(cursor, caller);
             }
         }
-        if let Some(regs) = &cursor.exact {
-            let caller = self.machine.leaf_caller(self.mem, regs)?;
-            if self.is_native_caller(cursor, caller) {
-                return self.move_to(cursor, caller);
-            }
+        match self.by_leaf(cursor)? {
+            true => Ok(()),
+            false => Err(Stop::Fail(Failure::NoNativeRule)),
         }
-        none
+    }
+
+    /// Goes to the caller of an interrupted leaf; false if there is no such caller.
+    fn by_leaf(&self, cursor: &mut Cursor<'_, P>) -> Result<bool, Stop> {
+        let Some(regs) = &cursor.exact else {
+            return Ok(false);
+        };
+        let caller = self.machine.leaf_caller(self.mem, regs)?;
+        let is_found = self.is_native_caller(cursor, caller);
+        if is_found {
+            self.move_to(cursor, caller)?;
+        }
+        Ok(is_found)
     }
 
     /// Makes `caller` the next frame.

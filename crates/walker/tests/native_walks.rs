@@ -492,7 +492,9 @@ fn rule_leads_to_the_caller() {
     };
     assert_eq!(Rule::decode(slot.encode()), Rule::Unsupported);
     assert_eq!((CFA_BYTES_MAX, RBP_SLOT_MAX), (4_194_296, 1023));
-    assert_eq!(Rule::decode(7), Rule::Unsupported);
+    let (cfa_bytes, slot) = (8, 1);
+    let link = Rule::Link { cfa_bytes, slot };
+    assert_eq!(step(&memory, link, regs), Ok(NativeStep::NoRule));
 }
 
 #[test]

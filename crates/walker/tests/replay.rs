@@ -192,6 +192,24 @@ fn every_jdk_has_every_kind_of_frame() {
     }
 }
 
+/// They were recorded on an emulated machine, where C2 is too slow to be there.
+#[test]
+fn arm64_has_walks_of_each_jdk_tried_there() {
+    for (jdk, case) in [("17", "wrapper"), ("21", "barrier"), ("25", "barrier")] {
+        let start = format!("aarch64-{jdk}-");
+        let of_jdk = || fixtures().iter().filter(|it| it.name.starts_with(&start));
+        let frames = of_jdk().flat_map(|fixture| &fixture.frozen.frames);
+        let kinds: BTreeSet<String> = frames.map(|frame| format!("{:?}", frame.kind)).collect();
+        for kind in ["Interpreted", "C1", "ManagedNative", "Native", "Vm", "Stub"] {
+            assert!(kinds.contains(kind), "JDK {jdk}: {kinds:?}");
+        }
+        for case in ["stub", "entry", case] {
+            let is_named = |it: &Fixture| it.name.split('-').any(|part| part == case);
+            assert!(of_jdk().any(is_named), "JDK {jdk} has no walk with {case}");
+        }
+    }
+}
+
 /// Between the moment of a stack and its walk, code and classes may be freed. The frames above are
 /// still found, and the gap has a name; frames of the replacing code are not shown.
 #[test]

@@ -44,44 +44,80 @@ pub enum Target {
     Other,
 }
 
-/// Calls by their numbers on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl), sorted.
-mod number {
-    pub const ON_DESCRIPTOR: &[u64] = &[
-        0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 217, 285, 288, 295, 296,
-        299, 307, 327, 328,
-    ];
+/// Numbers of system calls by the object of the call, sorted.
+struct Calls {
+    on_descriptor: &'static [u64],
     /// sendfile writes to its first argument, splice and copy_file_range read from theirs.
-    pub const BETWEEN: &[u64] = &[40, 275, 326];
-    pub const POLL: &[u64] = &[7, 271];
-    pub const MANY: &[u64] = &[23, 232, 270, 281, 426, 441];
-    pub const FUTEX: &[u64] = &[202, 449, 455];
-    pub const CLOCK: &[u64] = &[35, 230];
-    pub const CHILD: &[u64] = &[61, 247];
-    pub const PATH: &[u64] = &[
-        2, 4, 6, 21, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 257, 258, 262, 263, 264, 265, 266,
-        267, 268, 269, 316, 332, 437, 439,
-    ];
+    between: &'static [u64],
+    poll: &'static [u64],
+    many: &'static [u64],
+    futex: &'static [u64],
+    clock: &'static [u64],
+    child: &'static [u64],
+    path: &'static [u64],
 }
 
-fn target(call: u64, arguments: [u64; 2]) -> Target {
-    let is_one = |calls: &[u64]| calls.binary_search(&call).is_ok();
-    if is_one(number::FUTEX) {
+/// arch/x86/entry/syscalls/syscall_64.tbl.
+const X86_64: Calls = Calls {
+    on_descriptor: &[
+        0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 217, 285, 288, 295, 296,
+        299, 307, 327, 328,
+    ],
+    between: &[40, 275, 326],
+    poll: &[7, 271],
+    many: &[23, 232, 270, 281, 426, 441],
+    futex: &[202, 449, 455],
+    clock: &[35, 230],
+    child: &[61, 247],
+    path: &[
+        2, 4, 6, 21, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 257, 258, 262, 263, 264, 265, 266,
+        267, 268, 269, 316, 332, 437, 439,
+    ],
+};
+
+/// include/uapi/asm-generic/unistd.h.
+const AARCH64: Calls = Calls {
+    on_descriptor: &[
+        25, 32, 46, 47, 61, 63, 64, 65, 66, 67, 68, 69, 70, 82, 83, 202, 203, 206, 207, 211, 212,
+        242, 243, 269, 286, 287,
+    ],
+    between: &[71, 76, 285],
+    poll: &[73],
+    many: &[22, 72, 426, 441],
+    futex: &[98, 449, 455],
+    clock: &[101, 115],
+    child: &[95, 260],
+    path: &[
+        34, 35, 36, 37, 38, 45, 48, 49, 53, 56, 78, 79, 276, 291, 437, 439,
+    ],
+};
+
+/// Those of this machine.
+const OWN: &Calls = if cfg!(target_arch = "aarch64") {
+    &AARCH64
+} else {
+    &X86_64
+};
+
+fn target(calls: &Calls, call: u64, arguments: [u64; 2]) -> Target {
+    let is_one = |numbers: &[u64]| numbers.binary_search(&call).is_ok();
+    if is_one(calls.futex) {
         Target::Futex
-    } else if is_one(number::ON_DESCRIPTOR) || is_one(number::BETWEEN) {
+    } else if is_one(calls.on_descriptor) || is_one(calls.between) {
         Target::Descriptor(arguments[0] as i32)
-    } else if is_one(number::POLL) {
+    } else if is_one(calls.poll) {
         let [fds, count] = arguments;
         if count == 0 {
             return Target::Clock;
         }
         Target::Poll { fds, count }
-    } else if is_one(number::MANY) {
+    } else if is_one(calls.many) {
         Target::Many
-    } else if is_one(number::CLOCK) {
+    } else if is_one(calls.clock) {
         Target::Clock
-    } else if is_one(number::CHILD) {
+    } else if is_one(calls.child) {
         Target::Child
-    } else if is_one(number::PATH) {
+    } else if is_one(calls.path) {
         Target::Path
     } else {
         Target::Other
@@ -91,6 +127,10 @@ fn target(call: u64, arguments: [u64; 2]) -> Target {
 /// Parses `syscall`; `None` if it does not have the kernel's format.
 #[must_use]
 pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
+    whereabouts_on(OWN, text)
+}
+
+fn whereabouts_on(calls: &Calls, text: &[u8]) -> Option<Whereabouts> {
     let text = std::str::from_utf8(text).ok()?.trim_end();
     if text == "running" {
         return Some(Whereabouts::Ready);
@@ -103,7 +143,7 @@ pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
         (call, &[a, b, _, _, _, _, sp, pc]) => {
             let call = call.parse().ok()?;
             Some(Whereabouts::Off {
-                call: Some(target(call, [a, b])),
+                call: Some(target(calls, call, [a, b])),
                 sp,
                 pc,
             })
@@ -206,22 +246,25 @@ mod tests {
 
     #[test]
     fn tables_are_sorted() {
-        for table in [
-            number::ON_DESCRIPTOR,
-            number::BETWEEN,
-            number::POLL,
-            number::MANY,
-            number::FUTEX,
-            number::CLOCK,
-            number::CHILD,
-            number::PATH,
-        ] {
-            assert!(table.is_sorted());
+        for calls in [X86_64, AARCH64] {
+            for table in [
+                calls.on_descriptor,
+                calls.between,
+                calls.poll,
+                calls.many,
+                calls.futex,
+                calls.clock,
+                calls.child,
+                calls.path,
+            ] {
+                assert!(table.is_sorted());
+            }
         }
     }
 
     #[test]
     fn system_calls_are_distinguished() {
+        let whereabouts = |text: &[u8]| whereabouts_on(&X86_64, text);
         assert_eq!(whereabouts(b"running\n"), Some(Whereabouts::Ready));
         let off = |call| {
             Some(Whereabouts::Off {
@@ -261,6 +304,31 @@ mod tests {
             "-1 0x 0x",
         ] {
             assert_eq!(whereabouts(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn system_calls_of_arm64_have_their_own_numbers() {
+        let of = |text: &str| {
+            let text = format!("{text} 0x0 0x0 0x0 0x0 0xfffd10 0xff0020\n");
+            match whereabouts_on(&AARCH64, text.as_bytes()) {
+                Some(Whereabouts::Off { call, .. }) => call,
+                other => panic!("{text}: {other:?}"),
+            }
+        };
+        for (text, expected) in [
+            ("98 0x55 0x189", Target::Futex),
+            ("63 0x5 0x7f", Target::Descriptor(5)),
+            ("207 0x1c 0x7f", Target::Descriptor(28)),
+            ("202 0x1c 0x7f", Target::Descriptor(28)),
+            ("73 0x0 0x0", Target::Clock),
+            ("22 0x4 0x7f", Target::Many),
+            ("115 0x1 0x1", Target::Clock),
+            ("260 0xffffffffffffffff 0x0", Target::Child),
+            ("56 0xffffff9c 0x7f", Target::Path),
+            ("172 0x0 0x0", Target::Other),
+        ] {
+            assert_eq!(of(text), Some(expected), "{text}");
         }
     }
 

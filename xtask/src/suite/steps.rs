@@ -170,6 +170,7 @@ fn released() -> Vec<Part> {
         pyroscope(),
         other_tools(),
         arm64(),
+        arm64_jvms(),
     ]
 }
 
@@ -224,6 +225,13 @@ fn containers() -> Part {
 /// The crates that differ on arm64, compiled for it, and their unit tests under emulation.
 fn arm64() -> Part {
     part("arm64 under emulation", Count::Harness, "xtask/arm64")
+}
+
+/// JVMs on arm64 Linux in an emulated machine. Their weights are compared with another clock.
+fn arm64_jvms() -> Part {
+    let mut jvms = part("JVMs on emulated arm64", Count::One, "xtask/arm64-vm");
+    jvms.kind = Kind::Measured;
+    jvms
 }
 
 /// The check of the built files for other libcs.
@@ -344,6 +352,7 @@ mod tests {
         let scripts = [
             "xtask/packages",
             "xtask/arm64",
+            "xtask/arm64-vm",
             "examples/containers/run",
             "examples/collector/run",
             "examples/pyroscope/run",

@@ -4,7 +4,7 @@
 //!
 //! It must not know about sections or tables: instructions in, `(address, Rule)` out.
 
-use dwell_walker::native::{CFA_BYTES_MAX, Rule, SavedRbp};
+use dwell_walker::native::{CFA_BYTES_MAX, RBP_SLOT_MAX, Rule, SavedRbp};
 use gimli::{CallFrameInstruction, EndianSlice, LittleEndian, Register, UnwindSection};
 
 use super::Error;
@@ -21,34 +21,42 @@ pub(super) enum Registers {
     Aarch64,
 }
 
+/// Whether libraries of aarch64 have rules. An agent for x86-64 meets none, and is smaller without.
+/// The tests of a debug build have them on each machine.
+const HAS_AARCH64: bool = cfg!(any(target_arch = "aarch64", debug_assertions));
+
 impl Registers {
     /// The processor with this column for return addresses. Any other is treated like x86-64, whose
     /// rules then find none.
     pub(super) fn of_return_address(register: Register) -> Registers {
         match register {
-            gimli::AArch64::X30 => Registers::Aarch64,
+            gimli::AArch64::X30 if HAS_AARCH64 => Registers::Aarch64,
             _ => Registers::X86_64,
         }
     }
 
+    const fn is_aarch64(self) -> bool {
+        HAS_AARCH64 && matches!(self, Registers::Aarch64)
+    }
+
     const fn fp(self) -> Register {
-        match self {
-            Registers::X86_64 => gimli::X86_64::RBP,
-            Registers::Aarch64 => gimli::AArch64::X29,
+        match self.is_aarch64() {
+            false => gimli::X86_64::RBP,
+            true => gimli::AArch64::X29,
         }
     }
 
     const fn sp(self) -> Register {
-        match self {
-            Registers::X86_64 => RSP,
-            Registers::Aarch64 => gimli::AArch64::SP,
+        match self.is_aarch64() {
+            false => RSP,
+            true => gimli::AArch64::SP,
         }
     }
 
     const fn return_address(self) -> Register {
-        match self {
-            Registers::X86_64 => gimli::X86_64::RA,
-            Registers::Aarch64 => gimli::AArch64::X30,
+        match self.is_aarch64() {
+            false => gimli::X86_64::RA,
+            true => gimli::AArch64::X30,
         }
     }
 }
@@ -145,7 +153,7 @@ impl State {
         if self.return_address == Saved::Undefined {
             return Ok(Rule::End);
         }
-        if factors.registers == Registers::Aarch64 {
+        if factors.registers.is_aarch64() {
             return Ok(self.rule_of_aarch64(factors.is_signal));
         }
         if self.cfa == Cfa::Signal && factors.is_signal {
@@ -172,27 +180,36 @@ impl State {
 }
 
 impl State {
-    /// A packed rule has one slot, so that it can express two forms: the frame pointer and the
-    /// return address are both unchanged, or both saved, the return address above the other.
+    /// A packed rule has one slot, so that it can express three forms: the frame pointer and the
+    /// return address are both unchanged, or both saved, the return address above the other, or
+    /// only the return address is saved.
     fn rule_of_aarch64(&self, is_signal: bool) -> Rule {
         if is_signal {
             return Rule::SignalFrame;
         }
-        let rbp = match (saved_rbp(self.rbp), self.return_address) {
-            (Some(SavedRbp::Same), Saved::Unset | Saved::Same) => SavedRbp::Same,
-            (Some(SavedRbp::At(slot)), Saved::AtCfa(offset))
-                if offset == 8 - i64::from(slot) * 8 =>
-            {
-                SavedRbp::At(slot)
+        let (rbp, is_link) = match (saved_rbp(self.rbp), saved_rbp(self.return_address)) {
+            (Some(SavedRbp::Same), Some(link)) => (link, link != SavedRbp::Same),
+            (Some(rbp @ SavedRbp::At(fp)), Some(SavedRbp::At(link))) if fp - 1 == link => {
+                (rbp, false)
             }
             _ => return Rule::Unsupported,
         };
+        let slot = match rbp {
+            SavedRbp::Same => 0,
+            SavedRbp::At(slot) => slot,
+        };
         match self.cfa {
             _ if self.rsp != Saved::Unset => Rule::Unsupported,
-            Cfa::Register(gimli::AArch64::SP, offset) => {
-                cfa_rule(offset, |cfa_bytes| Rule::Sp { cfa_bytes, rbp })
-            }
-            Cfa::Register(gimli::AArch64::X29, offset) => {
+            Cfa::Register(gimli::AArch64::SP, offset) => cfa_rule(offset, |cfa_bytes| {
+                if is_link {
+                    Rule::Link { cfa_bytes, slot }
+                } else if slot > RBP_SLOT_MAX && u32::from(slot) * 8 == cfa_bytes {
+                    Rule::Link { cfa_bytes, slot: 0 }
+                } else {
+                    Rule::Sp { cfa_bytes, rbp }
+                }
+            }),
+            Cfa::Register(gimli::AArch64::X29, offset) if !is_link => {
                 cfa_rule(offset, |cfa_bytes| Rule::Fp { cfa_bytes, rbp })
             }
             _ => Rule::Unsupported,
@@ -371,7 +388,7 @@ impl Machine {
             I::ArgsSize { .. } | I::Nop => {}
             // From here on the return address is signed, or no longer: the walker removes any
             // signature.
-            I::NegateRaState if self.factors.registers == Registers::Aarch64 => {}
+            I::NegateRaState if self.factors.registers.is_aarch64() => {}
             I::NegateRaState => return Err(Nonsense),
             _ => self.define_register(instruction)?,
         }

@@ -220,6 +220,10 @@ pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
     context.uc_mcontext.pc = pc;
 }
 
+/// The end of a program's memory, but for memory that it asks for beyond (addresses of 52 bits).
+/// The kernel maps libraries and stacks just below.
+pub const ADDRESSES_END: u64 = 1 << 48;
+
 /// Bytes below the stack pointer that leaf code may use without moving it (AAPCS64, 6.4.5.1: none).
 pub const RED_ZONE_BYTES: u64 = 0;
 

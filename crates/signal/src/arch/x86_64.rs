@@ -289,6 +289,9 @@ pub fn set_interrupted_pc(context: &mut libc::ucontext_t, pc: u64) {
     }
 }
 
+/// The end of a program's memory, but for memory that it asks for beyond (5-level page tables).
+pub const ADDRESSES_END: u64 = 1 << 47;
+
 /// Bytes below the stack pointer that leaf code may use without moving it.
 pub const RED_ZONE_BYTES: u64 = 128;
 

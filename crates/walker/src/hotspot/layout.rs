@@ -532,6 +532,9 @@ impl Layout {
         })?;
         vmstructs::for_each_type(mem, symbols, |name, size| layout.take_type(name, size))?;
         vmstructs::for_each_int(mem, symbols, |name, number| layout.take_int(name, number))?;
+        if !present(layout.entry_call_wrapper) {
+            layout.entry_call_wrapper = machine.call_wrapper_slot() as u64;
+        }
         // JDK 9 replaced `_heap`.
         layout.extra.interpreter_bcp = machine.bcp_slot(present(layout.code_heaps));
         layout.derive(mem, symbols)?;

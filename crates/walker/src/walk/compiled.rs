@@ -181,6 +181,9 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
                 return Err(Stop::Fail(Failure::BadCompiled));
             }
             let caller = self.complete_frame(cursor.at, blob)?;
+            let caller = self
+                .above_leaf_call(cursor.at, blob, caller)
+                .unwrap_or(caller);
             return self.move_on(cursor, caller);
         };
         let pc = cursor.at.pc;
@@ -217,6 +220,23 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
             }
         }
         Err(Stop::Fail(Failure::BadCompiled))
+    }
+
+    /// The caller of a frame that has called a leaf routine with words pushed on top of it, if
+    /// `caller` is none.
+    fn above_leaf_call(
+        &self,
+        at: NativeRegs,
+        blob: &Blob,
+        caller: NativeRegs,
+    ) -> Option<NativeRegs> {
+        let pushed = self.machine.leaf_call_bytes();
+        if pushed == 0 || self.calls_java(caller) {
+            return None;
+        }
+        let sp = at.sp.wrapping_add(pushed);
+        let found = self.complete_frame(NativeRegs { sp, ..at }, blob).ok();
+        found.filter(|found| self.calls_java(*found))
     }
 
     /// The caller of a frame that made a call without debug information. The callee is a leaf

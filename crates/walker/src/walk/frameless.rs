@@ -127,6 +127,10 @@ impl<M: Memory, N: NativeCode, P: Machine> Checks for Walker<'_, M, N, P> {
         self.is_return(pc)
     }
 
+    fn is_method(&self, pc: u64) -> bool {
+        self.is_method(pc).unwrap_or(false)
+    }
+
     fn is_caller(&self, caller: NativeRegs) -> bool {
         self.is_caller(caller)
     }

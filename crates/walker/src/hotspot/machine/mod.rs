@@ -32,6 +32,8 @@ pub trait Checks {
     fn is_code(&self, pc: u64) -> bool;
     /// Whether `pc` is a return address.
     fn is_return(&self, pc: u64) -> bool;
+    /// Whether `pc` is in a compiled method or the interpreter.
+    fn is_method(&self, pc: u64) -> bool;
     /// Whether this can be the caller of an interrupted frame, also by its own frame.
     fn is_caller(&self, caller: NativeRegs) -> bool;
 }
@@ -136,6 +138,23 @@ pub trait Machine: Copy {
         at: NativeRegs,
         exact: Option<&Self::Regs>,
     ) -> Result<NativeStep, Fault>;
+
+    /// Whether an interrupted function without a rule is first taken for one that has no frame, and
+    /// its return address for that in the link register. A function that has called another one has
+    /// an address of its own there, which is none for a caller as it has no rule either.
+    #[inline]
+    fn returns_by_link(self) -> bool {
+        false
+    }
+
+    /// Bytes that wrappers of native methods push before they call a leaf routine.
+    #[inline]
+    fn leaf_call_bytes(self) -> u64 {
+        0
+    }
+
+    /// Slot of the call wrapper in the frame of the call stub, in words from the frame pointer.
+    fn call_wrapper_slot(self) -> i64;
 
     /// The caller of an interrupted function that has saved nothing yet.
     ///

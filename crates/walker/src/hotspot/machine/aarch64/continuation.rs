@@ -50,6 +50,34 @@ pub fn went_back_to_entry<M: Memory>(mem: &M, layout: &Layout, pc: u64) -> Resul
     Ok(false)
 }
 
+/// Whether `pc` is in the stub that mounts a virtual thread again. It is right before the return
+/// barrier, and in the end sets sp to the thawed frames by x9 (stubGenerator_aarch64.cpp,
+/// `generate_cont_thaw`).
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn is_in_thaw<M: Memory>(mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
+    const BYTES_MAX: u64 = 0x100;
+    const FRAMES: u32 = 9;
+    if pc >= barrier || pc < barrier.saturating_sub(BYTES_MAX) {
+        return Ok(false);
+    }
+    for i in 0..BYTES_MAX / encoding::BYTES {
+        let at = pc.wrapping_add(i * encoding::BYTES);
+        if at >= barrier {
+            break;
+        }
+        let code = encoding::at(mem, at)?;
+        if encoding::is_return(code) {
+            break;
+        }
+        if encoding::sp_from(code).is_some_and(|(register, _)| register == FRAMES) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The offset of `JavaThread::_cont_entry`, from the code of `enterSpecial`: it loads the field
 /// into x8, and later stores sp there through the same register (sharedRuntime_aarch64.cpp,
 /// `continuation_enter_setup`).
@@ -113,5 +141,26 @@ mod tests {
         assert_eq!(went(&layout, 16, pc), Ok(false), "too far");
         layout.extra.cont_entry = 0x340;
         assert_eq!(went(&layout, 40, pc), Ok(false), "another field");
+    }
+    #[test]
+    fn thaw_stub_is_before_the_barrier() {
+        const BARRIER: u64 = AT + 0x180;
+        const RET: u32 = 0xd65f_03c0;
+        // A stub of 24 instructions right before the barrier, after the return of another one.
+        let stub = BARRIER - 24 * 4;
+        let mut code = [0u8; 0x200];
+        let mut put = |at: u64, word: u32| {
+            let into = (at - AT) as usize;
+            code[into..into + 4].copy_from_slice(&word.to_le_bytes());
+        };
+        put(stub - 4, RET);
+        put(BARRIER - 12, 0xd100_413f); // sub sp, x9, 16
+        put(BARRIER - 4, RET);
+        let mem = Bytes::at(AT, &code);
+        let is_in = |pc| is_in_thaw(&mem, BARRIER, pc).unwrap();
+        assert!(is_in(stub) && is_in(BARRIER - 12));
+        assert!(!is_in(BARRIER - 8), "in the thawed frame");
+        assert!(!is_in(stub - 4) && !is_in(BARRIER) && !is_in(BARRIER - 0x104));
+        assert!(!is_in_thaw(&mem, 0, stub).unwrap(), "no virtual threads");
     }
 }

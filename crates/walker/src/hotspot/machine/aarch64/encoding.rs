@@ -56,6 +56,13 @@ pub const fn is_branch(code: u32) -> bool {
     code & 0xff00_0000 == 0x5400_0000 || code & 0x7c00_0000 == 0x3400_0000
 }
 
+/// A branch of [`is_branch`] over one instruction.
+pub const fn skips_one(code: u32) -> bool {
+    let is_test = code & 0x7e00_0000 == 0x3600_0000;
+    let distance = code >> 5 & if is_test { 0x3fff } else { 0x7_ffff };
+    is_branch(code) && distance == 2
+}
+
 /// The number of `add` and `sub`: 12 bits, perhaps shifted by 12.
 const fn immediate(code: u32) -> i64 {
     let shift = (code >> 22 & 1) * 12;
@@ -78,6 +85,34 @@ pub const fn fp_from_sp(code: u32) -> Option<i64> {
         return Some(immediate(code));
     }
     None
+}
+
+/// `mov REGISTER, sp`: the register.
+pub const fn copies_sp(code: u32) -> Option<u32> {
+    if code & 0xffff_ffe0 == 0x9100_03e0 {
+        return Some(rd(code));
+    }
+    None
+}
+
+/// `br REGISTER`.
+pub const fn is_jump_to_register(code: u32) -> bool {
+    code & 0xffff_fc1f == 0xd61f_0000
+}
+
+/// `ld1` or `st1` of vectors `[sp], NUMBER`: the number, which is the size of all.
+pub const fn moves_sp_by_vectors(code: u32) -> Option<i64> {
+    if code & 0xbfbf_03e0 != 0x0c9f_03e0 {
+        return None;
+    }
+    let vectors = match code >> 12 & 15 {
+        0b0111 => 1,
+        0b1010 => 2,
+        0b0110 => 3,
+        0b0010 => 4,
+        _ => return None,
+    };
+    Some(vectors * (8 << (code >> 30 & 1)))
 }
 
 /// `sub sp, sp, NUMBER`.

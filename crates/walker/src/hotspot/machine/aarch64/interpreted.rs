@@ -103,6 +103,9 @@ pub fn read_entry<M: Memory>(
     if !method::is_plausible(mem, layout, regs.x12) || !in_entry(mem, code, regs.pc) {
         return Ok(None);
     }
+    if is_in_whole_frame(mem, code, regs)? {
+        return Ok(None);
+    }
     let callee = |caller: NativeRegs, sp| Interpreted {
         method: regs.x12,
         bci: -1,
@@ -130,6 +133,23 @@ pub fn read_entry<M: Memory>(
     Ok(is_return(caller.pc).then(|| callee(caller, sp)))
 }
 
+/// Whether the rest of a method's entry, after the frame has been built, was interrupted. The slot
+/// of the caller's sp is stored last. Calls from there (to count, or to enter a monitor) may have
+/// changed the register that it was in, and leave their return address in x30.
+fn is_in_whole_frame<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Result<bool, Fault> {
+    if regs.fp < regs.sp.wrapping_add(FIXED_PART_BYTES) {
+        return Ok(false);
+    }
+    let slot = |below: u64| mem.word(regs.fp.wrapping_sub(below));
+    if slot(METHOD)? != regs.x12 {
+        return Ok(false);
+    }
+    let sender_sp = slot(SENDER_SP)?;
+    let is_stored = interpreted_sp(regs.fp, sender_sp).is_some();
+    let is_sender = [regs.x19, regs.x13].contains(&sender_sp);
+    Ok(is_stored && (is_sender || in_entry(mem, code, regs.lr)))
+}
+
 /// Whether the frame pointer is where that of a frame being built is.
 fn is_in_new_frame(regs: &Regs) -> bool {
     regs.fp >= regs.sp && regs.fp.wrapping_sub(regs.sp) == FIXED_PART_BYTES
@@ -151,6 +171,7 @@ pub fn is_being_built<M: Memory>(mem: &M, code: &CodeCache, regs: &Regs) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hotspot::codecache::CODE_CACHE_WORDS;
     use crate::hotspot::test_memory::Bytes;
     extern crate std;
     use std::vec::Vec;
@@ -221,5 +242,43 @@ mod tests {
         assert_eq!(interpreted_sp(fp, 0), None);
         assert_eq!(interpreted_sp(fp, fp + SENDER_MAX + 16), None, "too far");
         assert_eq!(interpreted_sp(fp, fp - SENDER_MAX - 16), None);
+    }
+    #[test]
+    fn entry_with_a_whole_frame_is_not_before_it() {
+        const METHOD_AT: u64 = 0x77_0000;
+        const FP: u64 = STACK + 0x200;
+        const SENDER: u64 = FP + 0x20;
+        const ENTRY: u64 = CODE + 0x40;
+        // One codelet of 0x100 bytes, of a method entry.
+        let mut mem = Bytes::of_words(&[(CODE, &[0x100, 0x9000])]);
+        mem.add(0x9000, b"method e");
+        // The frame's slots of the method, the last sp and the caller's sp.
+        mem.add_words(FP - METHOD, &[METHOD_AT, 0, SENDER, STACK + 0x300, CALLER]);
+        let mut words = [0; CODE_CACHE_WORDS];
+        words[CODE_CACHE_WORDS - 3] = CODE;
+        words[CODE_CACHE_WORDS - 2] = CODE + 0x100;
+        let code = CodeCache::from_words(&words);
+        let is_whole = |regs: Regs| is_in_whole_frame(&mem, &code, &regs).unwrap();
+        let whole = Regs {
+            pc: ENTRY,
+            sp: STACK + 0x100,
+            fp: FP,
+            lr: CALLER,
+            x12: METHOD_AT,
+            x13: SENDER,
+            ..Regs::default()
+        };
+        assert!(is_whole(whole));
+        let (x13, x19) = (7, SENDER);
+        assert!(is_whole(Regs { x13, x19, ..whole }), "since 20");
+        let lr = ENTRY + 8;
+        assert!(is_whole(Regs { x13, lr, ..whole }), "after a call");
+        // The frame of a caller that calls itself: its caller's sp is another one.
+        let x13 = STACK + 0x100;
+        assert!(!is_whole(Regs { x13, ..whole }), "not built yet");
+        let sp = FP - FIXED_PART_BYTES + 16;
+        assert!(!is_whole(Regs { sp, ..whole }), "being built");
+        let x12 = METHOD_AT + 8;
+        assert!(!is_whole(Regs { x12, ..whole }), "another method's");
     }
 }

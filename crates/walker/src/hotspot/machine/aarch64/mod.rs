@@ -4,8 +4,8 @@
 //! A call leaves the return address in x30. A frame ends with the caller's frame pointer (x29) and
 //! above it the return address, which may be signed. So rules of native code need one slot: the
 //! return address is above the saved frame pointer or, if that is not saved, still in x30, which is
-//! known in interrupted frames only. Handlers of exceptions and of polls in loops, and virtual
-//! threads that are just mounted, are not recognised yet: such walks end in a named failure.
+//! known in interrupted frames only. Handlers of exceptions and of polls in loops are not
+//! recognised yet: such walks end in a named failure.
 
 mod continuation;
 mod encoding;
@@ -52,6 +52,14 @@ pub struct Regs {
 /// programs do not use: from bit 48 on, as Linux gives out larger addresses on request only.
 const fn return_address(word: u64) -> u64 {
     word & 0xffff_ffff_ffff
+}
+
+/// The step to a caller. The outermost frame returns to 0.
+const fn called_from(caller: NativeRegs) -> NativeStep {
+    match caller.pc {
+        0 => NativeStep::End,
+        _ => NativeStep::Caller(caller),
+    }
 }
 
 fn linked<M: Memory>(mem: &M, fp: u64) -> Result<NativeRegs, Fault> {
@@ -139,6 +147,16 @@ impl Machine for Aarch64 {
             Rule::End => return Ok(NativeStep::End),
             Rule::Sp { cfa_bytes, rbp } => (at.sp.wrapping_add(cfa_bytes.into()), rbp),
             Rule::Fp { cfa_bytes, rbp } => (at.fp.wrapping_add(cfa_bytes.into()), rbp),
+            Rule::Link { cfa_bytes, slot: 0 } => {
+                let caller = self.linked(mem, at.sp)?;
+                let sp = at.sp.wrapping_add(cfa_bytes.into());
+                return Ok(called_from(NativeRegs { sp, ..caller }));
+            }
+            Rule::Link { cfa_bytes, slot } => {
+                let sp = at.sp.wrapping_add(cfa_bytes.into());
+                let pc = return_address(mem.word(sp.wrapping_sub(u64::from(slot) * 8))?);
+                return Ok(called_from(NativeRegs { pc, sp, fp: at.fp }));
+            }
             // An entry of the PLT only jumps.
             Rule::Plt => (at.sp, SavedRbp::Same),
             Rule::SignalFrame => {
@@ -158,10 +176,23 @@ impl Machine for Aarch64 {
             (SavedRbp::Same, None) => return Ok(NativeStep::NoRule),
         };
         let pc = return_address(word);
-        if pc == 0 {
-            return Ok(NativeStep::End);
-        }
-        Ok(NativeStep::Caller(NativeRegs { pc, sp: cfa, fp }))
+        Ok(called_from(NativeRegs { pc, sp: cfa, fp }))
+    }
+
+    /// Code that the compilers have not made, such as HotSpot's own copies of memory, most often
+    /// has neither rules nor a frame.
+    fn returns_by_link(self) -> bool {
+        true
+    }
+
+    /// macroAssembler_aarch64.cpp, `call_VM_leaf_base`.
+    fn leaf_call_bytes(self) -> u64 {
+        16
+    }
+
+    /// frame_aarch64.hpp; vmStructs does not have it.
+    fn call_wrapper_slot(self) -> i64 {
+        -8
     }
 
     fn leaf_caller<M: Memory>(self, _: &M, regs: &Regs) -> Result<NativeRegs, Fault> {
@@ -320,8 +351,8 @@ impl Machine for Aarch64 {
         Ok(fp.wrapping_add(8))
     }
 
-    fn is_in_thaw<M: Memory>(self, _: &M, _: u64, _: u64) -> Result<bool, Fault> {
-        Ok(false)
+    fn is_in_thaw<M: Memory>(self, mem: &M, barrier: u64, pc: u64) -> Result<bool, Fault> {
+        continuation::is_in_thaw(mem, barrier, pc)
     }
 
     fn went_back_to_entry<M: Memory>(

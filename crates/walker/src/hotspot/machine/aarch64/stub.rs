@@ -49,8 +49,13 @@ pub fn interrupted_caller<M: Memory>(
     if regs.pc == blob.code_begin && checks.is_return(caller.pc) {
         return Ok(certain(caller));
     }
-    if let Some(found) = way_out::caller(mem, regs, checks) {
+    let jumps = blob.kind != BlobKind::Interpreter;
+    if let Some(found) = way_out::caller(mem, regs, jumps, checks) {
         return Ok(Some(Caller::Certain(found)));
+    }
+    // A stub that has called or been called from another one has an address in a stub there.
+    if checks.is_method(caller.pc) && is_generated_caller(checks, caller) {
+        return Ok(Some(Caller::Likely(caller)));
     }
     let at = NativeRegs {
         pc: regs.pc,
@@ -177,6 +182,10 @@ mod tests {
 
         fn is_return(&self, pc: u64) -> bool {
             pc == CALLER
+        }
+
+        fn is_method(&self, pc: u64) -> bool {
+            self.is_return(pc)
         }
 
         fn is_caller(&self, caller: NativeRegs) -> bool {

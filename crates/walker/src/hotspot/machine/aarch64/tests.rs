@@ -49,6 +49,27 @@ fn rules_strip_signatures_from_return_addresses() {
     assert_eq!(caller(&[0; 4], saved(32, 2), None), Ok(None), "the root");
 }
 
+/// A record more than 1023 words below the CFA.
+#[test]
+fn large_frame_has_its_record_at_sp() {
+    let (cfa_bytes, slot) = (8496, 0);
+    let record = Rule::Link { cfa_bytes, slot };
+    let found = caller(&[7, SIGNED], record, None);
+    assert_eq!(found, Ok(Some((CALLER, 8496, 7))));
+    assert_eq!(caller(&[7, 0], record, None), Ok(None), "the root");
+}
+
+#[test]
+fn frame_without_a_record_keeps_the_frame_pointer() {
+    let link = Rule::Link {
+        cfa_bytes: 32,
+        slot: 2,
+    };
+    let found = caller(&[1, 2, SIGNED, 4], link, None);
+    assert_eq!(found, Ok(Some((CALLER, 32, STACK + 16))));
+    assert_eq!(caller(&[1, 2, 0, 4], link, None), Ok(None), "the root");
+}
+
 #[test]
 fn link_register_returns_from_interrupted_leaves_only() {
     let leaf = Rule::Sp {

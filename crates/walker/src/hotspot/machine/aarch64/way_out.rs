@@ -3,7 +3,7 @@
 //! back and were not taken. Code that cannot be followed gives no result.
 
 use super::{Regs, encoding, return_address};
-use crate::hotspot::machine::{Checks, WayOut};
+use crate::hotspot::machine::{Checks, WayOut, is_generated_caller};
 use crate::memory::Memory;
 use crate::native::NativeRegs;
 
@@ -14,17 +14,24 @@ const ENTRY_STEPS_MAX: u32 = 96;
 /// Maximum distance from sp of a word of the frame.
 const FRAME_MAX: u64 = 1 << 16;
 
+/// Maximum room for the arguments of a method that is jumped to.
+const ROOM_MAX: u64 = 4096;
+
 /// The values on a way.
 struct State {
     pc: u64,
     sp: u64,
     fp: Option<u64>,
     lr: Option<u64>,
-    /// sp at the beginning. Words below it are written on the way, and not known.
+    /// sp at the beginning. Words below it are written on the way, and not known but for `pushed`.
     low: u64,
+    /// Where the frame pointer and the link register were stored last on the way, and their values.
+    pushed: [(u64, Option<u64>); 2],
     /// The two registers of which one has the caller's sp, by version: x19 and x13.
     sender_sp: [Option<u64>; 2],
     is_entry: bool,
+    /// Whether a jump to an address in a register leaves the code.
+    jumps: bool,
 }
 
 impl State {
@@ -35,8 +42,10 @@ impl State {
             fp: Some(regs.fp),
             lr: Some(regs.lr),
             low: regs.sp,
+            pushed: [(0, None); 2],
             sender_sp: [Some(regs.x19), Some(regs.x13)],
             is_entry: false,
+            jumps: false,
         }
     }
 
@@ -47,8 +56,10 @@ impl State {
             fp: Some(at.fp),
             lr: None,
             low: at.sp,
+            pushed: [(0, None); 2],
             sender_sp: [None; 2],
             is_entry: false,
+            jumps: true,
         }
     }
 
@@ -76,9 +87,37 @@ impl State {
     }
 }
 
-/// The caller that generated code returns to when it continues from `regs`.
-pub fn caller<M: Memory>(mem: &M, regs: &Regs, checks: &impl Checks) -> Option<WayOut> {
-    follow(mem, State::interrupted(regs), STEPS_MAX, checks)
+impl State {
+    fn push(&mut self, register: u32, at: u64) {
+        let value = self.get(register);
+        let [fp, lr] = &mut self.pushed;
+        match register {
+            encoding::FP => *fp = (at, value),
+            encoding::LR => *lr = (at, value),
+            _ => {}
+        }
+    }
+
+    fn pushed_at(&self, at: u64) -> Option<u64> {
+        let (_, value) = *self.pushed.iter().find(|(place, _)| *place == at)?;
+        value
+    }
+}
+
+/// The caller that generated code returns to when it continues from `regs`. It may also end with a
+/// jump to another method, which then has that caller. The interpreter's code may not: it jumps
+/// after each bytecode.
+pub fn caller<M: Memory>(
+    mem: &M,
+    regs: &Regs,
+    jumps: bool,
+    checks: &impl Checks,
+) -> Option<WayOut> {
+    let state = State {
+        jumps,
+        ..State::interrupted(regs)
+    };
+    follow(mem, state, STEPS_MAX, checks)
 }
 
 /// The same for code that has made a call, at its return.
@@ -120,6 +159,17 @@ fn follow<M: Memory>(
                 is_entry: state.is_entry,
             });
         }
+        // Over a jump to the code of an unusual case, such as another class than the expected one.
+        if encoding::skips_one(next) {
+            let over = encoding::at(mem, state.pc.wrapping_add(encoding::BYTES)).ok()?;
+            if encoding::jump(over).is_some() || encoding::is_jump_to_register(over) {
+                state.pc = state.pc.wrapping_add(2 * encoding::BYTES);
+                continue;
+            }
+        }
+        if state.jumps && encoding::is_jump_to_register(next) {
+            return jumping_caller(&state, checks);
+        }
         if let Some(distance) = encoding::jump(next) {
             state.pc = state.pc.wrapping_add_signed(distance);
             continue;
@@ -128,6 +178,19 @@ fn follow<M: Memory>(
         state.pc = state.pc.wrapping_add(encoding::BYTES);
     }
     None
+}
+
+/// The caller when the code jumps to a method. An adapter has set the caller's sp before it made
+/// room for arguments (sharedRuntime_aarch64.cpp, `gen_c2i_adapter`).
+fn jumping_caller(state: &State, checks: &impl Checks) -> Option<WayOut> {
+    let (pc, fp) = (return_address(state.lr?), state.fp?);
+    let is_near = |sp: &u64| sp & 15 == 0 && sp.wrapping_sub(state.sp) < ROOM_MAX;
+    let senders = state.sender_sp.into_iter().flatten().filter(is_near);
+    let mut callers = senders
+        .chain([state.sp])
+        .map(|sp| NativeRegs { pc, sp, fp });
+    let caller = callers.find(|caller| is_generated_caller(checks, *caller))?;
+    Some(caller.into())
 }
 
 /// The effect of any other instruction.
@@ -159,17 +222,27 @@ fn step<M: Memory>(mem: &M, next: u32, state: &mut State) -> Option<()> {
     if let Some(transfer) = encoding::transfer(next) {
         for (register, at) in transfer.registers.into_iter().flatten() {
             let at = state.sp.wrapping_add_signed(at);
-            if transfer.is_load && matches!(register, 13 | 19 | encoding::FP | encoding::LR) {
+            if !transfer.is_load {
+                state.push(register, at);
+            } else if matches!(register, 13 | 19 | encoding::FP | encoding::LR) {
                 let word = if at >= state.low {
                     mem.word(at).ok()
                 } else {
-                    None
+                    state.pushed_at(at)
                 };
                 state.set(register, word);
             }
         }
         state.sp = state.sp.wrapping_add_signed(transfer.moves_sp);
         return near(state);
+    }
+    if let Some(number) = encoding::moves_sp_by_vectors(next) {
+        state.sp = state.sp.wrapping_add_signed(number);
+        return near(state);
+    }
+    if let Some(register @ (13 | 19)) = encoding::copies_sp(next) {
+        state.set(register, Some(state.sp));
+        return Some(());
     }
     // br, blr with other forms, brk, hlt, udf, and stores of vectors that move sp.
     let leaves = next & 0xfe00_0000 == 0xd600_0000 || next & 0xff00_0000 == 0xd400_0000;
@@ -210,6 +283,10 @@ mod tests {
             pc == CALLER
         }
 
+        fn is_method(&self, pc: u64) -> bool {
+            self.is_return(pc)
+        }
+
         fn is_caller(&self, caller: NativeRegs) -> bool {
             caller.pc == CALLER
         }
@@ -226,7 +303,7 @@ mod tests {
     }
 
     fn of(codes: &[u32], regs: Regs) -> Option<(u64, u64)> {
-        let found = caller(&memory(codes), &regs, &Code)?;
+        let found = caller(&memory(codes), &regs, true, &Code)?;
         assert_eq!(found.caller.pc, CALLER);
         Some((found.caller.sp, found.caller.fp))
     }
@@ -247,11 +324,66 @@ mod tests {
         assert_eq!(of(&[0x8b01_0000, RET], other), None, "no return address");
         // mov x30, x1; ret
         assert_eq!(of(&[0xaa01_03fe, RET], regs), None, "an unknown one");
-        // A word that is no instruction; br x8.
-        assert_eq!(of(&[0, RET], regs), None);
-        assert_eq!(of(&[0xd61f_0100, RET], regs), None);
+        assert_eq!(of(&[0, RET], regs), None, "no instruction");
         // A loop without an end.
         assert_eq!(of(&[0x1400_0000], regs), None);
+    }
+
+    const JUMP: u32 = 0xd61f_0100; // br x8
+
+    #[test]
+    fn code_that_jumps_to_a_method_has_its_caller() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK,
+            fp: 7,
+            lr: CALLER,
+            ..Regs::default()
+        };
+        // ldr x8, [x12, 80]; br x8
+        assert_eq!(of(&[0xf940_2988, JUMP], regs), Some((STACK, 7)));
+        // mov x13, sp; sub sp, sp, 32; br x8; and with x19.
+        for copy in [0x9100_03ed, 0x9100_03f3] {
+            let to_interpreter = [copy, 0xd100_83ff, JUMP];
+            assert_eq!(of(&to_interpreter, regs), Some((STACK, 7)));
+        }
+        let mem = memory(&[0xf940_2988, JUMP]);
+        assert_eq!(caller(&mem, &regs, false, &Code), None, "a bytecode");
+    }
+
+    #[test]
+    fn jumps_that_a_branch_skips_are_not_followed() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK,
+            fp: 7,
+            lr: CALLER,
+            ..Regs::default()
+        };
+        // b.eq, cbz x8 and tbz x8, 0 over `b` to no code, and over `br x9`.
+        for branch in [0x5400_0040, 0xb400_0048, 0x3600_0048] {
+            for jump in [0x1400_0400, 0xd61f_0120] {
+                assert_eq!(of(&[branch, jump, RET], regs), Some((STACK, 7)));
+            }
+            // Over another instruction, and over two: not taken.
+            assert_eq!(of(&[branch, 0, RET], regs), None);
+            assert_eq!(of(&[branch + 0x20, 0x1400_0400, RET, RET], regs), None);
+        }
+    }
+
+    #[test]
+    fn vectors_popped_move_sp() {
+        let regs = Regs {
+            pc: CODE,
+            sp: STACK - 64,
+            fp: 7,
+            lr: 3,
+            ..Regs::default()
+        };
+        // ld1 {v0.1d-v3.1d}, [sp], 32; ld1 {v4.2d-v5.2d}, [sp], 32; add sp, sp, 16
+        let pops = [0x0cdf_2fe0, 0x4cdf_afe4, 0x9100_43ff];
+        let code = [&pops[..], &[0xa8c1_7bfd, RET]].concat();
+        assert_eq!(of(&code, regs), Some((STACK + 32, STACK + 0x100)));
     }
 
     #[test]
@@ -282,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn words_written_on_the_way_are_unknown() {
+    fn words_written_on_the_way_are_known_registers() {
         let regs = Regs {
             pc: CODE,
             sp: STACK + 32,
@@ -290,8 +422,13 @@ mod tests {
             lr: CALLER,
             ..Regs::default()
         };
-        // stp x29, x30, [sp, -16]!; ldp x29, x30, [sp], 16; ret: the words there are older.
-        assert_eq!(of(&[0xa9bf_7bfd, 0xa8c1_7bfd, RET], regs), None);
+        // stp x29, x30, [sp, -16]!; mov x29, sp; blr x8; ldp x29, x30, [sp], 16; ret: the words
+        // there are older.
+        let (push, pop) = (0xa9bf_7bfd, 0xa8c1_7bfd);
+        let code = [push, 0x9100_03fd, 0xd63f_0100, pop, RET];
+        assert_eq!(of(&code, regs), Some((STACK + 32, 7)));
+        // stp x0, x1, [sp, -16]!: nothing is known about these.
+        assert_eq!(of(&[0xa9bf_07e0, pop, RET], regs), None);
     }
 
     #[test]

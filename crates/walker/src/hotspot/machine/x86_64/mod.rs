@@ -93,6 +93,12 @@ impl Machine for X86_64 {
         10
     }
 
+    /// frame_x86.hpp.
+    #[inline]
+    fn call_wrapper_slot(self) -> i64 {
+        -6
+    }
+
     #[inline]
     fn unwind<M: Memory>(
         self,

@@ -20,6 +20,10 @@ impl Checks for Callers<'_> {
         self.0.contains(&pc)
     }
 
+    fn is_method(&self, pc: u64) -> bool {
+        self.is_return(pc)
+    }
+
     fn is_caller(&self, caller: NativeRegs) -> bool {
         self.is_return(caller.pc)
     }
@@ -342,6 +346,10 @@ impl Checks for Fitting<'_> {
 
     fn is_return(&self, pc: u64) -> bool {
         pc == self.0
+    }
+
+    fn is_method(&self, pc: u64) -> bool {
+        self.is_return(pc)
     }
 
     fn is_caller(&self, caller: NativeRegs) -> bool {

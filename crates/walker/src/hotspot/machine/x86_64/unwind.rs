@@ -17,7 +17,7 @@ const UC_RIP: u64 = UC_GREGS + 16 * 8;
 /// [`Fault`] if the stack cannot be read where the rule points.
 pub fn step<M: Memory>(mem: &M, rule: Rule, regs: NativeRegs) -> Result<NativeStep, Fault> {
     let (cfa, rbp) = match rule {
-        Rule::Gap | Rule::Unsupported => return Ok(NativeStep::NoRule),
+        Rule::Gap | Rule::Unsupported | Rule::Link { .. } => return Ok(NativeStep::NoRule),
         Rule::End => return Ok(NativeStep::End),
         Rule::Sp { cfa_bytes, rbp } => (regs.sp.wrapping_add(u64::from(cfa_bytes)), rbp),
         Rule::Fp { cfa_bytes, rbp } => (regs.fp.wrapping_add(u64::from(cfa_bytes)), rbp),

@@ -25,6 +25,10 @@ impl Checks for Code {
         pc == CALLER
     }
 
+    fn is_method(&self, pc: u64) -> bool {
+        self.is_return(pc)
+    }
+
     fn is_caller(&self, caller: NativeRegs) -> bool {
         self.is_return(caller.pc)
     }
