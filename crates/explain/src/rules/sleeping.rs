@@ -39,6 +39,17 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if !facts.profile.has_wall() {
         return no_wall(facts);
     }
+    Verdict::Found(found(facts).into_iter().map(|(_, it)| it).collect())
+}
+
+/// The methods in which threads poll, as far as they have a finding of this rule.
+pub(super) fn places(facts: &Facts<'_>) -> Vec<String> {
+    let found = found(facts).into_iter();
+    let polled = found.filter(|((kind, _), _)| *kind == Kind::Threads);
+    polled.map(|((_, place), _)| place).collect()
+}
+
+fn found(facts: &Facts<'_>) -> Vec<((Kind, String), Finding)> {
     let timed = Set::new(facts.profile, TIMED);
     // Another rule reports calls that block an event loop.
     let loops = facts.stacks.nodes_with(&Set::new(facts.profile, LOOPS));
@@ -53,12 +64,12 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             Kind::Endpoint => of_requests(facts, &place, &wait, &whose),
             Kind::Threads => of_threads(facts, &place, &wait, &whose),
         };
-        found.extend(told);
+        found.extend(told.map(|finding| (place, finding)));
         if found.len() == MOST {
             break;
         }
     }
-    Verdict::Found(found)
+    found
 }
 
 /// Where the program sleeps. A subject of one kind only: a place may serve both.

@@ -3,6 +3,7 @@
 
 use super::event_loops::LOOPS;
 use super::no_cpu;
+use super::sleeping;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -96,6 +97,11 @@ fn askers(facts: &Facts<'_>) -> Vec<(MethodId, Asker)> {
         asker.asks.share(&asker.all) >= ASKS && share.is_at_least(SHARE, SURELY, SAMPLES)
     };
     let mut askers: Vec<_> = askers.into_iter().filter(|it| is_one(&it.1)).collect();
+    if !askers.is_empty() {
+        // Another rule reports these waits.
+        let polled = sleeping::places(facts);
+        askers.retain(|(place, _)| !polled.contains(&stacks.name(*place)));
+    }
     askers.sort_by_key(|(_, asker)| std::cmp::Reverse(asker.all.sum));
     askers
 }
@@ -192,6 +198,19 @@ mod tests {
             found[0].what.contains("polls (LockSupport.parkNanos)"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn thread_that_polls_is_reported_once() {
+        let mut art = Art::default();
+        let stack = "java.lang.Thread.sleep;app.Poller.run";
+        art.cpu("poller", "", stack, 30, 10);
+        art.cpu("w", "", "app.Work.run", 70, 10);
+        assert_eq!(art.found(check).len(), 1, "nothing says that it sleeps");
+        art.look("poller", "", "sleep", stack, 90, 100);
+        art.turns("poller", 500, 10);
+        assert_eq!(art.found(sleeping::check).len(), 1);
+        assert_eq!(art.found(check), []);
     }
 
     #[test]
