@@ -54,8 +54,8 @@ pub fn for_every_libc(source: &Path) {
     }
 }
 
-/// The version of the symbol `__tls_get_addr`, by which glibc began on a processor; `None` where the
-/// libraries are linked for one libc.
+/// The version of the symbol `__tls_get_addr`, by which glibc began on a processor; `None` where
+/// the libraries are linked for one libc.
 fn oldest_version(target: &str) -> Option<&'static str> {
     match target {
         "x86_64-unknown-linux-gnu" => Some("GLIBC_2.3"),
