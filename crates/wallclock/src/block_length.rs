@@ -12,10 +12,12 @@ const CALM_MAX: u32 = 64;
 const LIVELY_MAX: u32 = 8;
 /// Ticks without a change of place after which a thread is calm.
 const LIVELY_TICKS: u16 = 8;
-/// Parts of the budget that the census of calm and of lively threads may take. The lively threads
-/// may also have what samples leave of [`SPARE_PART`].
-const CALM_PART: f64 = 0.15;
+/// Part of the budget that the census of lively threads may take. They may also have what samples
+/// leave of [`SPARE_PART`].
 const LIVELY_PART: f64 = 0.5;
+/// Least and greatest part for the census of calm threads. In between, it is what the lively ones
+/// leave.
+const CALM_PARTS: (f64, f64) = (0.15, 0.5);
 const SPARE_PART: f64 = 0.3;
 /// For a thread that has been calm for so many ticks, about a second, the budget comes first: its
 /// blocks have at least this part of the length that the budget needs.
@@ -98,8 +100,11 @@ impl Pace {
             threads as f64 * self.read_ns / may_ns
         };
         let lively_part = LIVELY_PART + SPARE_PART * fill;
-        self.lively = step(self.lively, blocks(lively, lively_part), LIVELY_MAX);
-        self.calm = step(self.calm, blocks(calm, CALM_PART), CALM_MAX);
+        let wanted = blocks(lively, lively_part);
+        self.lively = step(self.lively, wanted, LIVELY_MAX);
+        let left = lively_part * (1.0 - wanted);
+        let calm_part = left.clamp(CALM_PARTS.0, CALM_PARTS.1);
+        self.calm = step(self.calm, blocks(calm, calm_part), CALM_MAX);
     }
 }
 
@@ -137,8 +142,8 @@ mod tests {
         // 2 % of 20 ms are 400 us.
         let ticks = |pace: Pace| [pace.ticks(0), pace.ticks(u16::MAX)];
         assert_eq!(ticks(steered(5, 500, 60)), [1, 1]);
-        assert_eq!(ticks(steered(5, 2000, 60)), [1, 2]);
-        assert_eq!(ticks(steered(5, 10_000, 60)), [1, 10]);
+        assert_eq!(ticks(steered(5, 5000, 60)), [1, 2]);
+        assert_eq!(ticks(steered(5, 10_000, 60)), [1, 3]);
         assert_eq!(ticks(steered(5, 1_000_000, 60)), [1, CALM_MAX]);
         assert_eq!(ticks(steered(5_000, 0, 100)), [3, 3]);
     }
@@ -152,6 +157,13 @@ mod tests {
             pace.ticks(0)
         };
         assert_eq!([lively(1.0), lively(0.0)], [4, 5]);
+    }
+
+    #[test]
+    fn calm_threads_have_what_the_lively_leave_but_no_more_than_half() {
+        // 500 reads of 1 us in 20 ms are 2.5 %: the whole purse and a quarter.
+        let calm = |lively| steered(lively, 500, 1000).ticks(u16::MAX);
+        assert_eq!([calm(0), calm(100), calm(150), calm(1000)], [3, 4, 7, 9]);
     }
 
     #[test]
@@ -169,8 +181,8 @@ mod tests {
 
     #[test]
     fn block_is_at_most_the_root_of_the_calm_time() {
-        let pace = steered(5, 2000, 1000);
+        let pace = steered(5, 6000, 1000);
         let ticks = [7, 8, 49, 50, 400, 900, 10_000].map(|calm| pace.ticks(calm));
-        assert_eq!(ticks, [1, 2, 7, 9, 20, 30, 34]);
+        assert_eq!(ticks, [1, 2, 7, 8, 20, 30, 30]);
     }
 }

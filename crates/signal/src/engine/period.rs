@@ -59,7 +59,9 @@ pub const fn to_set(standing: &Standing) -> Option<u64> {
 
 /// Whether an event may have gone off more often than its thread had signals: a signal that is sent
 /// while another one is pending is lost. `last_ns`, `before_ns`: CPU time at the thread's last
-/// signal and at the one before. From one to the other, or since then, there was room for two.
+/// signal and at the one before. From one to the other there was room for two; or the handler,
+/// which lasts until `now_ns`, is so long that the event may go off at its begin, since its timer
+/// was late, and at its end.
 #[inline]
 #[must_use]
 pub const fn may_have_merged(
@@ -68,7 +70,9 @@ pub const fn may_have_merged(
     now_ns: u64,
 ) -> bool {
     let longest_ns = period_ns.saturating_add(period_ns / 2);
-    last_ns.saturating_sub(before_ns) >= longest_ns || now_ns.saturating_sub(last_ns) >= longest_ns
+    // The event goes on until its period is set, somewhat after `now_ns`.
+    let handler_ns = period_ns.saturating_sub(period_ns / 4);
+    last_ns.saturating_sub(before_ns) >= longest_ns || now_ns.saturating_sub(last_ns) >= handler_ns
 }
 
 /// How many more signals to let an event send that may send `credit` more, if the block has `left`

@@ -172,9 +172,10 @@ fn strange_numbers_are_answered() {
 fn may_have_merged_needs_room_for_two_periods() {
     let merged = |last_ns, before_ns, now_ns| may_have_merged(100, (last_ns, before_ns), now_ns);
     assert!(!merged(1100, 1000, 1100), "one after the other");
-    assert!(!merged(1149, 1000, 1200));
+    assert!(!merged(1149, 1000, 1150));
     assert!(merged(1150, 1000, 1150), "the second was late");
-    assert!(merged(1100, 1000, 1250), "the handler took that long");
+    assert!(!merged(1100, 1000, 1174), "a second one comes later");
+    assert!(merged(1100, 1000, 1175), "the handler took nearly a period");
     assert!(!merged(1000, 1100, 900), "clocks that go back");
     assert!(!may_have_merged(u64::MAX, (5, 0), 5));
 }
