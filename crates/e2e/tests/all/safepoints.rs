@@ -6,7 +6,7 @@ use dwell_e2e::{
     waited_ns as waited_ns_of,
 };
 use dwell_outside::{Live, Vm};
-use dwell_profile::{Profile, Safepoint, WallFilter};
+use dwell_profile::{Late, Profile, Safepoint, WallFilter};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -196,10 +196,10 @@ fn measured_thread_that_delays_safepoints_has_its_stack() {
             let slow = profile.safepoints().iter();
             let slow = slow.filter(|it| it.reaching_ns >= 1_000_000 && is_asked(it.operation));
             let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
-            let of_culprit = |late: &&dwell_profile::Late| {
+            let of_culprit = |late: &&Late| {
                 is_asked(late.operation) && profile.thread_name(late.thread) == "late-one"
             };
-            let is_placed = |late: &dwell_profile::Late| {
+            let is_placed = |late: &Late| {
                 let place = late.node.and_then(|node| profile.place(node));
                 place.is_some_and(|place| place.contains("Stops.lateLoop"))
             };
@@ -219,7 +219,7 @@ fn measured_thread_that_delays_safepoints_has_its_stack() {
             assert!(held as f64 >= 0.95 * all as f64, "{:?}", profile.late());
             let text = dwell_report::safepoints_text(&profile);
             // On a busy machine it may have had no processor each time.
-            let state = |late: &dwell_profile::Late| profile.names().text(late.state);
+            let state = |late: &Late| profile.names().text(late.state);
             let ran = profile.late().iter().any(|late| state(late) == "java");
             assert_eq!(text.contains("no poll"), ran, "{text}");
             assert!(
@@ -300,7 +300,7 @@ fn measured_stops_at_safepoints_have_their_cause() {
 /// The part of the time that threads held the others up for by what they did, as recordings and
 /// texts have it.
 fn held_by_state(profile: &Profile, thread: &str) -> BTreeMap<String, f64> {
-    let of = |late: &&dwell_profile::Late| profile.thread_name(late.thread) == thread;
+    let of = |late: &&Late| profile.thread_name(late.thread) == thread;
     let all: u64 = profile.late().iter().filter(of).map(|it| it.held_ns).sum();
     let mut parts: BTreeMap<String, f64> = BTreeMap::new();
     for late in profile.late().iter().filter(of) {
@@ -368,15 +368,22 @@ fn measured_late_threads_without_processor_have_their_cause() {
 /// with.
 #[test]
 fn late_threads_follow_the_requested_threshold() {
+    const AFTER_NS: u64 = 10_000_000_000;
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=2 millis=60 pause=100 polling=0";
         let (profile, _) = record(jdk, with, ",late=10s", &flags);
-        let long = profile.safepoints().iter();
-        let long = long.filter(|stop| stop.reaching_ns >= 5_000_000).count();
-        assert!(long >= 3, "{:?}", profile.safepoints());
-        assert_eq!(profile.late(), []);
-        assert_eq!(profile.late_after_ns(), 10_000_000_000);
+        assert_eq!(profile.late_after_ns(), AFTER_NS);
+        let stops = profile.safepoints();
+        // The slower the machine, the fewer there are, and the longer they take.
+        let is_long = |stop: &&Safepoint| (5_000_000..AFTER_NS).contains(&stop.reaching_ns);
+        assert!(stops.iter().any(|stop| is_long(&stop)), "{stops:?}");
+        let is_early = |late: &&Late| {
+            let its = stops.iter().find(|stop| stop.id == late.safepoint);
+            its.is_none_or(|stop| stop.reaching_ns < AFTER_NS)
+        };
+        let early: Vec<&Late> = profile.late().iter().filter(is_early).collect();
+        assert!(early.is_empty(), "{early:?} of {stops:?}");
     });
 }
 
@@ -490,8 +497,14 @@ fn measured_safepoints_are_counted_without_symbols() {
             assert!(reaching <= logged + logged / 5, "{logged} ns: {log:?}");
             assert!(log.len() as u64 <= count + 3, "{log:?}");
         }
+        // The program asks for collections only, so each counted one may have a pause. The JVM
+        // sometimes has other operations, which stay without a name.
         let text = dwell_report::safepoints_text(&profile);
-        assert!(text.contains("[counted only]"), "{text}");
+        let unnamed = stops.iter().any(|stop| !stop.is_known);
+        let paused = stops.iter().any(|stop| stop.is_known);
+        for (row, is_due) in [("[counted only]", unnamed), ("[GC pause]", paused)] {
+            assert_eq!(text.contains(row), is_due, "{row}: {text}");
+        }
     });
 }
 
