@@ -382,9 +382,11 @@ fn ship_keeps_credentials_out_of_the_process_list() {
     let mut command = ship(&place, &["--header-file", "headers.txt", "app.jfr"]);
     command.env("DWELL_SHIP_TO", &url);
     command.env("DWELL_SHIP_AUTHORIZATION", format!("Bearer {SECRET}"));
+    // It cannot end before it is answered.
+    let unanswered = receiver.got.lock().unwrap();
     let child = command.spawn().unwrap();
-    receiver.wait_for(1);
     let words = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+    drop(unanswered);
     assert!(words.contains("headers.txt") && !words.contains(SECRET));
     let done = finish(child).exits(0);
     assert!(done.err.contains("others can read headers.txt"), "{done:?}");
