@@ -41,6 +41,8 @@ pub(crate) struct Hot {
     pub shows_run: bool,
     pub has_claim: bool,
     pub is_queued: bool,
+    /// Whether the last read found it woken, without a processor yet.
+    pub is_woken: bool,
 }
 
 impl Default for Hot {
@@ -65,6 +67,7 @@ impl Default for Hot {
             shows_run: false,
             has_claim: false,
             is_queued: false,
+            is_woken: false,
         }
     }
 }

@@ -133,6 +133,17 @@ impl<W: Clone> WallClock<W> {
             .is_some_and(|hot| hot.class == RUNS)
     }
 
+    /// The fingerprint of a thread that is ready and has not run since its last read: it still waits
+    /// after a preemption, or was woken from its wait.
+    #[must_use]
+    pub fn ready(&self, id: u32) -> Fingerprint {
+        let hot = self.hot.get(id as usize);
+        match hot.is_some_and(|hot| hot.class == RUNS && !hot.is_woken) {
+            true => Fingerprint::running(),
+            false => Fingerprint::woken(),
+        }
+    }
+
     /// Numbers of lively and of calm threads, in this order.
     #[must_use]
     pub fn kinds(&self) -> [usize; 2] {
@@ -260,6 +271,10 @@ impl<W: Clone> WallClock<W> {
         let Some((weight_ns, ticks)) = self.next_block(id) else {
             return;
         };
+        if self.runs(id) {
+            self.add_running(id, weight_ns);
+            return;
+        }
         let at_ns = self.tick.at_ns;
         let Some(hot) = self.hot.get_mut(id as usize) else {
             return;
@@ -307,12 +322,8 @@ impl<W: Clone> WallClock<W> {
             return false;
         };
         if fingerprint.runs() {
-            hot.until_ns = self.tick.at_ns;
-            if fingerprint != Fingerprint::woken()
-                && let Some(cold) = self.cold.get_mut(id as usize)
-            {
-                cold.running_ns += weight_ns;
-            }
+            hot.is_woken = fingerprint == Fingerprint::woken();
+            self.add_running(id, weight_ns);
             return false;
         }
         let is_known = stays && !has_run;
@@ -334,6 +345,18 @@ impl<W: Clone> WallClock<W> {
         }
         self.count(id, weight_ns, is_known);
         false
+    }
+
+    /// A read found the thread running, or ready to.
+    fn add_running(&mut self, id: u32, weight_ns: u64) {
+        let (hot, cold) = (
+            self.hot.get_mut(id as usize),
+            self.cold.get_mut(id as usize),
+        );
+        if let (Some(hot), Some(cold)) = (hot, cold) {
+            hot.until_ns = self.tick.at_ns;
+            cold.running_ns += if hot.is_woken { 0 } else { weight_ns };
+        }
     }
 
     fn level(&self, id: u32) -> f64 {

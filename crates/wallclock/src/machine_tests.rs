@@ -140,6 +140,35 @@ fn time_found_running_has_no_reads_of_woken_threads() {
     assert_eq!(clock.take_running(1), 0, "no such thread");
 }
 
+/// A thread that has not run since it was found running has been preempted all the time; one that
+/// was found waiting has been woken.
+#[test]
+fn ready_thread_is_as_its_last_read_found_it() {
+    for (first, is_preempted) in [
+        (Fingerprint::running(), true),
+        (Fingerprint::of([1], false), false),
+    ] {
+        for is_asked in [true, false] {
+            let mut clock = begun();
+            let _ = clock.read(0, first, (0, || 0), true, |_| true);
+            clock.settle(0, None);
+            for number in 2..=4 {
+                tick(&mut clock, number);
+                assert_eq!(clock.due(), [0]);
+                match is_asked {
+                    true => {
+                        let ready = clock.ready(0);
+                        assert!(!clock.read(0, ready, (0, || 0), true, |_| true));
+                    }
+                    false => clock.stays(0),
+                }
+            }
+            let expected = if is_preempted { 4 * TICK_NS } else { 0 };
+            assert_eq!(clock.take_running(0), expected);
+        }
+    }
+}
+
 #[test]
 fn exact_wait_is_not_changed_by_the_account() {
     let mut clock = begun();

@@ -149,10 +149,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let is_off = || !look::runs(record.tid());
         let (has_run, is_equal) = seen.compare(mark, is_off);
         if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
-            // The thread was woken and waits for a processor.
-            let work = (0, || None);
-            self.clock
-                .read(id, Fingerprint::woken(), work, true, |_| true);
+            let (fingerprint, work) = (self.clock.ready(id), (0, || None));
+            self.clock.read(id, fingerprint, work, true, |_| true);
             return Read::default();
         }
         if !has_run {

@@ -72,8 +72,7 @@ pub const fn may_have_merged(
     let longest_ns = period_ns.saturating_add(period_ns / 2);
     // The event goes on until its period is set, somewhat after `now_ns`.
     let handler_ns = period_ns.saturating_sub(period_ns / 4);
-    last_ns.saturating_sub(before_ns) >= longest_ns
-        || now_ns.saturating_sub(last_ns) >= handler_ns
+    last_ns.saturating_sub(before_ns) >= longest_ns || now_ns.saturating_sub(last_ns) >= handler_ns
 }
 
 /// How many more signals to let an event send that may send `credit` more, if the block has `left`
