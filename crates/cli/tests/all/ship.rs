@@ -1,7 +1,7 @@
 //! `dwell ship` against a receiver of this test: all samples arrive once, whatever the receiver
 //! answers and whenever either side restarts.
 
-use crate::harness::{Done, Place, begin_recording, finish};
+use crate::harness::{Done, Place, begin_recording, finish, until};
 use dwell_jfr::ThreadState;
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, Sample, ThreadInfo};
 use std::fs::File;
@@ -385,9 +385,11 @@ fn ship_keeps_credentials_out_of_the_process_list() {
     // It cannot end before it is answered.
     let unanswered = receiver.got.lock().unwrap();
     let child = command.spawn().unwrap();
-    let words = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+    let words = || std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+    // The process is there before it has its own words.
+    until("its command line", || words().contains("headers.txt"));
+    assert!(!words().contains(SECRET));
     drop(unanswered);
-    assert!(words.contains("headers.txt") && !words.contains(SECRET));
     let done = finish(child).exits(0);
     assert!(done.err.contains("others can read headers.txt"), "{done:?}");
     assert!(!(done.err.contains(SECRET) || done.out.contains(SECRET)));
