@@ -253,7 +253,8 @@ impl Plan {
     }
 
     /// Begins the next block at `start_ns`, after one whose last point is at `last_ns`.
-    #[inline]
+    // Seldom called, and long.
+    #[inline(never)]
     const fn begin_block(&mut self, start_ns: u64, last_ns: u64) {
         let old_ns = self.width_ns;
         let (least_ns, most_ns) = widths_ns(self.interval_ns);
