@@ -276,7 +276,7 @@ impl Plan {
     }
 
     /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was
-    /// woken by a timer that fires periodically every [`Plan::width_ns`]. This decides how the timer
+    /// woken by a timer that fires periodically every [`Plan::width_ns`]. It decides how the timer
     /// continues, and not which points are due.
     #[inline]
     pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {
