@@ -60,13 +60,13 @@ make_work() {
 
 provide() {
     local deb usr=$home/host/usr
-    [ ! -x "$home/bin/run" ] || return 0
+    [ ! -x "$home/bin/run" ] || [ ! -d "$usr/aarch64-linux-gnu/include/linux" ] || return 0
     make_work
     download "$work/apt" bookworm rustc-web libstd-rust-web-1.96 libstd-rust-web-dev libllvm22 \
         libstd-rust-web-dev:arm64 qemu-user-static gcc-12-aarch64-linux-gnu \
         cpp-12-aarch64-linux-gnu libgcc-12-dev-arm64-cross libgcc-s1-arm64-cross \
-        binutils-aarch64-linux-gnu libc6-arm64-cross libc6-dev-arm64-cross libc6:arm64 \
-        libgcc-s1:arm64 || skip "Debian 12's compiler for arm64 cannot be had"
+        binutils-aarch64-linux-gnu libc6-arm64-cross libc6-dev-arm64-cross \
+        linux-libc-dev-arm64-cross libc6:arm64 libgcc-s1:arm64 || skip "Debian 12's compiler for arm64 cannot be had"
     for deb in "$work"/apt/debs/*.deb; do
         case $deb in
         */lib*-dev_*_arm64.deb | *_amd64.deb | *_all.deb) dpkg -x "$deb" "$work/host" ;;
@@ -77,6 +77,8 @@ provide() {
     local libs="LD_LIBRARY_PATH=$usr/lib/x86_64-linux-gnu"
     program "$work" rustc "exec env $libs $usr/bin/rustc \"\$@\""
     program "$work" cc "exec env $libs PATH=$usr/bin:\$PATH $usr/bin/aarch64-linux-gnu-gcc-12 --sysroot=$home/host \"\$@\""
+    program "$work" ar "exec env $libs $usr/bin/aarch64-linux-gnu-ar \"\$@\""
+    program "$work" nm "exec env $libs $usr/bin/aarch64-linux-gnu-nm \"\$@\""
     program "$work" run "exec $usr/bin/qemu-aarch64-static -L $home/guest \"\$@\""
     mkdir -p "$home"
     rm -rf "$home"/{bin,host,guest}
@@ -96,6 +98,20 @@ use_compiler() {
     export RUSTC=$home/bin/rustc
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$home/bin/cc
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$home/bin/run
+    # The command's cryptography has parts in C and assembler.
+    export CC_aarch64_unknown_linux_gnu=$home/bin/cc AR_aarch64_unknown_linux_gnu=$home/bin/ar
+    export NM_aarch64_unknown_linux_gnu=$home/bin/nm
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/arm64
     unset RUSTC_WORKSPACE_WRAPPER
+}
+
+# Where build_products puts the agents (release) and the command (cli).
+products=${CARGO_TARGET_DIR:-$root/target}/arm64/$target
+
+# Builds agents and command for arm64 as `./dwell build` does for this machine: the agents load with
+# each libc, and the command has its libc inside.
+build_products() {
+    cargo build --quiet --locked --release --target $target -p dwell-agent -p dwell-mono
+    cargo rustc --quiet --locked --profile cli --target $target -p dwell-cli --bin dwell -- \
+        -C target-feature=+crt-static
 }

@@ -12,8 +12,8 @@ const USAGE: &str = "usage: cargo run -p xtask -- TASK
                                        LIBRARY defaults to target/release/libdwell.so
   portable FILE...                     check that built files load with each glibc from 2.17 on and
                                        with musl
-  package [--out DIR]                  make packages of the products of `./dwell build`, into
-                                       target/packages
+  package [--arm64] [--out DIR]        make packages of the products of `./dwell build`, into
+                                       target/packages; also of `xtask/arm64 --build`
   test [--all] [--only TEXT]... [--list]
                                        run the tests, each by the rules of its kind; `./test`
                                        builds and installs what they need, and then runs this";

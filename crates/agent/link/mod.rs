@@ -38,11 +38,12 @@ type Symbols = BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>>;
 /// cannot be made, it is linked for this machine only, with a warning.
 pub fn for_every_libc(source: &Path) {
     println!("cargo::rerun-if-changed={}", source.display());
-    if env::var("TARGET").as_deref() != Ok("x86_64-unknown-linux-gnu") {
+    let target = env::var("TARGET").unwrap_or_default();
+    let Some(oldest) = oldest_version(&target) else {
         return;
-    }
+    };
     let out = env::var("OUT_DIR").unwrap_or_default();
-    match make(Path::new(&out), source) {
+    match Tools::new(&target).and_then(|tools| make(&tools, oldest, Path::new(&out), source)) {
         Ok(()) => {
             println!("cargo::rustc-cdylib-link-arg=-L{out}");
             println!("cargo::rustc-cdylib-link-arg={out}/since.o");
@@ -53,24 +54,56 @@ pub fn for_every_libc(source: &Path) {
     }
 }
 
+/// The version of the symbol `__tls_get_addr`, by which glibc began on a processor; `None` where
+/// the libraries are linked for one libc.
+fn oldest_version(target: &str) -> Option<&'static str> {
+    match target {
+        "x86_64-unknown-linux-gnu" => Some("GLIBC_2.3"),
+        "aarch64-unknown-linux-gnu" => Some("GLIBC_2.17"),
+        _ => None,
+    }
+}
+
+/// The C compiler and the lister of symbols for the target.
+struct Tools {
+    cc: String,
+    nm: String,
+}
+
+impl Tools {
+    /// Those of this machine, or for another target those in `CC_TARGET` and `NM_TARGET`.
+    fn new(target: &str) -> Result<Self, String> {
+        let find = |kind: &str, own: &str| {
+            if env::var("HOST").as_deref() == Ok(target) {
+                return Ok(own.to_owned());
+            }
+            let name = format!("{kind}_{}", target.replace('-', "_"));
+            println!("cargo::rerun-if-env-changed={name}");
+            env::var(&name).map_err(|_| format!("{name} is not set"))
+        };
+        let (cc, nm) = (find("CC", "cc")?, find("NM", "nm")?);
+        Ok(Self { cc, nm })
+    }
+}
+
 /// Writes the stand-ins to `out`.
-fn make(out: &Path, source: &Path) -> Result<(), String> {
+fn make(tools: &Tools, oldest: &str, out: &Path, source: &Path) -> Result<(), String> {
     let mut symbols = Symbols::new();
     for (_, file) in LIBRARIES {
-        let path = run(Command::new("cc").arg(format!("-print-file-name={file}")))?;
-        let listed = run(Command::new("nm")
+        let path = run(Command::new(&tools.cc).arg(format!("-print-file-name={file}")))?;
+        let listed = run(Command::new(&tools.nm)
             .args(["-D", "--defined-only", "--with-symbol-versions"])
             .arg(path.trim()))?;
         collect(&listed, file, &mut symbols);
     }
     // The loader has this one, and the loader's name differs between libcs. A lookup does not
     // depend on the file, and libc.so.6 has the version, too.
-    add(&mut symbols, "c", "GLIBC_2.3", "__tls_get_addr");
+    add(&mut symbols, "c", oldest, "__tls_get_addr");
     for (library, file) in LIBRARIES {
-        stand_in(out, library, file, &symbols)?;
+        stand_in(tools, out, library, file, &symbols)?;
     }
     write(&out.join("libgcc_s.so"), "INPUT ( -lgcc_eh -lgcc )\n")?;
-    let mut compile = Command::new("cc");
+    let mut compile = Command::new(&tools.cc);
     compile.args([
         "-c",
         "-O2",
@@ -125,7 +158,13 @@ fn permitted(version: &str) -> Option<Vec<u32>> {
 }
 
 /// Makes a library that has the symbols and no code.
-fn stand_in(out: &Path, library: &str, file: &str, symbols: &Symbols) -> Result<(), String> {
+fn stand_in(
+    tools: &Tools,
+    out: &Path,
+    library: &str,
+    file: &str,
+    symbols: &Symbols,
+) -> Result<(), String> {
     let (mut code, mut script) = (String::from(".text\n"), String::new());
     for (version, names) in symbols.get(library).into_iter().flatten() {
         script += &format!("{version} {{ global:\n");
@@ -138,7 +177,7 @@ fn stand_in(out: &Path, library: &str, file: &str, symbols: &Symbols) -> Result<
     let [code_path, script_path] = ["s", "map"].map(|end| out.join(format!("{library}.{end}")));
     write(&code_path, &code)?;
     write(&script_path, &script)?;
-    let mut link = Command::new("cc");
+    let mut link = Command::new(&tools.cc);
     link.args(["-shared", "-nostdlib"])
         .arg(format!("-Wl,-soname,{file}"));
     link.arg(format!("-Wl,--version-script,{}", script_path.display()));

@@ -32,7 +32,7 @@ int own_tid(void) {
     return syscall(SYS_gettid);
 }
 
-/* On x86-64 the kernel's `struct stat` is that of glibc and musl. */
+/* On x86-64 and arm64 the kernel's `struct stat` is that of glibc and musl. */
 int own_fstatat(int fd, const char *path, void *stat, int flags) {
     return syscall(SYS_newfstatat, fd, path, stat, flags);
 }

@@ -196,6 +196,9 @@ impl<'a> Record<'a> {
     pub fn write(&self, context: &Context) {
         let next = self.word(SEQUENCE).wrapping_add(1);
         let base = copy_of(next);
+        // A reader that sees a word of this change also sees the number of the change before,
+        // which has made this copy invalid.
+        fence(Ordering::Release);
         let set = |at: usize, value| self.set(base.wrapping_add(at), value, Ordering::Relaxed);
         set(TRACE_HI, context.trace_hi);
         set(TRACE_LO, context.trace_lo);

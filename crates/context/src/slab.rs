@@ -111,7 +111,8 @@ impl<'a> Slab<'a> {
     #[must_use]
     pub fn context_of(&self, id: u64) -> Option<Context> {
         let record = self.record(self.find(id)?)?;
-        let generation = record.word(GENERATION);
+        // Before the context, also for the processor.
+        let generation = record.atomic(GENERATION)?.load(Ordering::Acquire);
         let context = record.read()?;
         // The record may have moved to another thread during the read.
         let same = record.id() == id && record.word(GENERATION) == generation;

@@ -197,7 +197,8 @@ impl Questions {
                 continue;
             }
             let number = place.number.load(Ordering::Acquire);
-            if number == 0 || !has(place.monitor.load(Ordering::Relaxed)) {
+            // Acquire: before the number is read again.
+            if number == 0 || !has(place.monitor.load(Ordering::Acquire)) {
                 continue;
             }
             // A thread that waits for this thread's monitor cannot have got it in between. But the

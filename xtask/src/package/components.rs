@@ -10,7 +10,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 const PRODUCTS: [&str; 3] = ["dwell-cli", "dwell-agent", "dwell-mono"];
 /// The beginnings of the names of files with licences, in capitals.
 const LICENCE_FILES: [&str; 6] = [
@@ -45,12 +44,12 @@ pub struct Component {
     pub uses: Vec<String>,
 }
 
-/// All linked components, sorted.
+/// All components that are linked for a target, sorted.
 ///
 /// # Errors
 /// Cargo or a file of the viewer cannot be read.
-pub fn linked(root: &Path) -> Result<Vec<Component>> {
-    let mut tree = vec!["tree", "--locked", "--target", TARGET, "--prefix", "none"];
+pub fn linked(root: &Path, target: &str) -> Result<Vec<Component>> {
+    let mut tree = vec!["tree", "--locked", "--target", target, "--prefix", "none"];
     tree.extend(["--edges", "normal,no-proc-macro", "--format", "{p}"]);
     tree.extend(PRODUCTS.iter().flat_map(|product| ["--package", product]));
     let tree = cargo(root, &tree)?;
@@ -60,7 +59,7 @@ pub fn linked(root: &Path) -> Result<Vec<Component>> {
         "--format-version",
         "1",
         "--filter-platform",
-        TARGET,
+        target,
     ];
     let metadata = serde_json::from_str(&cargo(root, &metadata)?)?;
     let lock = std::fs::read_to_string(root.join("Cargo.lock"))?;

@@ -7,7 +7,7 @@ use super::archive::{Entry, ar, gzip, tar};
 use super::{Inputs, Product, jar};
 use anyhow::Result;
 
-/// `dwell_VERSION_amd64.deb`.
+/// `dwell_VERSION_PROCESSOR.deb`.
 ///
 /// # Errors
 /// See [`tar`].
@@ -20,7 +20,7 @@ pub fn deb(inputs: &Inputs) -> Result<Product> {
     let control = format!(
         "Package: dwell\n\
          Version: {}\n\
-         Architecture: amd64\n\
+         Architecture: {}\n\
          Maintainer: The developers of dwell\n\
          Installed-Size: {size}\n\
          Section: devel\n\
@@ -28,7 +28,8 @@ pub fn deb(inputs: &Inputs) -> Result<Product> {
          Description: profiler for the JVM\n \
          dwell shows where the time of each thread and each request goes: on CPU,\n \
          waiting for a CPU, on a lock, in I/O, at a safepoint.\n",
-        inputs.version
+        inputs.version,
+        inputs.processor.debian()
     );
     let pack = |entries: &[Entry]| gzip(&tar(entries, "./", inputs.time)?);
     let control = pack(&[Entry::file("control", control)])?;
@@ -39,7 +40,7 @@ pub fn deb(inputs: &Inputs) -> Result<Product> {
         ("data.tar.gz", &data),
     ];
     Ok(Product::new(
-        format!("dwell_{}_amd64.deb", inputs.version),
+        format!("dwell_{}_{}.deb", inputs.version, inputs.processor.debian()),
         ar(&members, inputs.time)?,
     ))
 }
@@ -79,7 +80,7 @@ pub fn installed(inputs: &Inputs) -> Result<Vec<Entry>> {
 #[cfg(test)]
 mod tests {
     use super::super::archive::tests::read_with;
-    use super::super::tests::made;
+    use super::super::tests::{for_arm64, made};
     use super::*;
 
     /// The members of an `ar` archive: name and content.
@@ -120,5 +121,14 @@ mod tests {
             assert!(data.lines().any(|line| line == path), "{path} in {data}");
         }
         assert!(data.starts_with("./\n"), "the root comes first");
+    }
+
+    #[test]
+    fn deb_for_arm64_names_its_processor() {
+        let deb = deb(&for_arm64()).unwrap();
+        assert_eq!(deb.name, "dwell_1.2.3_arm64.deb");
+        let control = &members(&deb.bytes)[1].1;
+        let control = read_with("tar", &["-xzOf", "-", "./control"], control);
+        assert!(control.contains("\nArchitecture: arm64\n"), "{control}");
     }
 }

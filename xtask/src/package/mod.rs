@@ -23,22 +23,61 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const USAGE: &str = "usage: cargo xtask package [--out DIR]    (default: target/packages)";
+const USAGE: &str =
+    "usage: cargo xtask package [--arm64] [--out DIR]    (default: target/packages)";
 /// The shells with completions, in the order of [`Inputs::completions`].
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// A processor that packages are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Processor {
+    /// x86-64: all kinds of packages.
+    #[default]
+    X86,
+    /// arm64: the archive and the package for Debian.
+    Arm64,
+}
+
+impl Processor {
+    /// Its name in Linux.
+    #[must_use]
+    pub fn linux(self) -> &'static str {
+        match self {
+            Processor::X86 => "x86_64",
+            Processor::Arm64 => "aarch64",
+        }
+    }
+
+    /// Its name in Debian.
+    #[must_use]
+    pub fn debian(self) -> &'static str {
+        match self {
+            Processor::X86 => "amd64",
+            Processor::Arm64 => "arm64",
+        }
+    }
+
+    /// Its target in Rust.
+    #[must_use]
+    pub fn rust(self) -> String {
+        format!("{}-unknown-linux-gnu", self.linux())
+    }
+}
 
 /// The contents of packages.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     /// dwell's version.
     pub version: String,
+    /// The processor of command and libraries.
+    pub processor: Processor,
     /// The time of all files, in seconds since 1970.
     pub time: u64,
     /// The command `dwell`.
     pub command: Vec<u8>,
     /// `libdwell.so`.
     pub agent: Vec<u8>,
-    /// `libmono_profiler_dwell.so`.
+    /// `libmono_profiler_dwell.so`; empty where Mono is not supported.
     pub mono: Vec<u8>,
     /// The jar with the Java API.
     pub api_jar: Vec<u8>,
@@ -57,11 +96,12 @@ pub struct Inputs {
 impl Inputs {
     /// The libraries, with their names.
     #[must_use]
-    pub fn libraries(&self) -> [(&'static str, Vec<u8>); 2] {
-        [
+    pub fn libraries(&self) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+        let all = [
             ("libdwell.so", self.agent.clone()),
             ("libmono_profiler_dwell.so", self.mono.clone()),
-        ]
+        ];
+        all.into_iter().filter(|(_, bytes)| !bytes.is_empty())
     }
 }
 
@@ -90,12 +130,21 @@ impl Product {
 /// # Errors
 /// A wrong option, or a product that is missing or needs this machine's libc.
 pub fn run(arguments: &[String]) -> Result<bool> {
+    let (has_arm64, arguments) = match arguments {
+        [option, rest @ ..] if option == "--arm64" => (true, rest),
+        _ => (false, arguments),
+    };
     let out = match arguments {
         [] => target().join("packages"),
         [option, dir] if option == "--out" && !dir.starts_with('-') => PathBuf::from(dir),
         _ => bail!("{USAGE}"),
     };
-    let products = products(&read(&crate::repository(), &target())?)?;
+    let inputs = read(&crate::repository(), &target())?;
+    let arm64 = match has_arm64 {
+        true => Some(read_arm64(&inputs, &crate::repository(), &target())?),
+        false => None,
+    };
+    let products = products(&inputs, arm64.as_ref())?;
     std::fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
     for product in &products {
         let path = out.join(&product.name);
@@ -113,8 +162,12 @@ pub fn run(arguments: &[String]) -> Result<bool> {
 ///
 /// # Errors
 /// An input of which no package can be made.
-pub fn products(inputs: &Inputs) -> Result<Vec<Product>> {
+pub fn products(inputs: &Inputs, arm64: Option<&Inputs>) -> Result<Vec<Product>> {
     let mut products = jar::jars(inputs)?;
+    if let Some(arm64) = arm64 {
+        products.push(tarball::tarball(arm64)?);
+        products.push(deb::deb(arm64)?);
+    }
     products.push(tarball::tarball(inputs)?);
     products.push(wheel::wheel(inputs)?);
     products.push(deb::deb(inputs)?);
@@ -138,22 +191,43 @@ fn target() -> PathBuf {
         .map_or_else(|| crate::repository().join("target"), PathBuf::from)
 }
 
+/// A product of the build.
+fn built(path: &Path, by: &str) -> Result<Vec<u8>> {
+    let missing = || format!("{}: build it first: {by}", path.display());
+    std::fs::read(path).with_context(missing)
+}
+
+/// A product that runs with each libc.
+fn portable(path: &Path, by: &str) -> Result<Vec<u8>> {
+    let bytes = built(path, by)?;
+    match crate::portable::problems(&bytes)?.first() {
+        None => Ok(bytes),
+        Some(problem) => bail!("{} is not for other machines: it {problem}", path.display()),
+    }
+}
+
+/// The contents for arm64, as far as they differ. Mono is not supported there.
+fn read_arm64(inputs: &Inputs, root: &Path, target: &Path) -> Result<Inputs> {
+    let processor = Processor::Arm64;
+    let built = target.join("arm64").join(processor.rust());
+    let portable = |path: &str| portable(&built.join(path), "xtask/arm64 --build");
+    Ok(Inputs {
+        processor,
+        command: portable("cli/dwell")?,
+        agent: portable("release/libdwell.so")?,
+        mono: Vec::new(),
+        notices: components::notices(&components::linked(root, &processor.rust())?),
+        ..inputs.clone()
+    })
+}
+
 fn read(root: &Path, target: &Path) -> Result<Inputs> {
-    let built = |path: &Path| {
-        let missing = || format!("{}: build it first: ./dwell build", path.display());
-        std::fs::read(path).with_context(missing)
-    };
-    let portable = |path: &str| {
-        let path = target.join(path);
-        let bytes = built(&path)?;
-        match crate::portable::problems(&bytes)?.first() {
-            None => Ok(bytes),
-            Some(problem) => bail!("{} is not for other machines: it {problem}", path.display()),
-        }
-    };
+    const BY: &str = "./dwell build";
+    let portable = |path: &str| portable(&target.join(path), BY);
     let java = root.join("target/java");
     let command = target.join("cli/dwell");
-    let components = components::linked(root)?;
+    let processor = Processor::X86;
+    let components = components::linked(root, &processor.rust())?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let time = time(root)?;
     Ok(Inputs {
@@ -161,8 +235,8 @@ fn read(root: &Path, target: &Path) -> Result<Inputs> {
         command: portable("cli/dwell")?,
         agent: portable("release/libdwell.so")?,
         mono: portable("release/libmono_profiler_dwell.so")?,
-        api_jar: built(&java.join("dwell-api.jar"))?,
-        agent_classes: built(&java.join("dwell-agent-classes.jar"))?,
+        api_jar: built(&java.join("dwell-api.jar"), BY)?,
+        agent_classes: built(&java.join("dwell-agent-classes.jar"), BY)?,
         license: std::fs::read_to_string(root.join("LICENSE"))?,
         notices: components::notices(&components),
         sbom: sbom::list(&version, time, &components),
@@ -172,6 +246,7 @@ fn read(root: &Path, target: &Path) -> Result<Inputs> {
             completions(&command, SHELLS[2])?,
         ],
         version,
+        processor,
     })
 }
 
@@ -239,6 +314,7 @@ mod tests {
         };
         Inputs {
             version: "1.2.3".to_owned(),
+            processor: Processor::X86,
             time: 1_700_000_000,
             command: b"command".to_vec(),
             agent: b"agent".to_vec(),
@@ -252,9 +328,19 @@ mod tests {
         }
     }
 
+    /// The same for arm64.
+    pub fn for_arm64() -> Inputs {
+        Inputs {
+            processor: Processor::Arm64,
+            mono: Vec::new(),
+            ..made()
+        }
+    }
+
     #[test]
     fn products_are_the_same_bytes_in_each_run() {
-        assert_eq!(products(&made()).unwrap(), products(&made()).unwrap());
+        let products = || products(&made(), Some(&for_arm64())).unwrap();
+        assert_eq!(products(), products());
     }
 
     #[test]
@@ -265,12 +351,13 @@ mod tests {
         // The times of both local headers.
         other.api_jar[10] = 0x55;
         assert_ne!(other.api_jar, made().api_jar);
-        assert_eq!(products(&other).unwrap(), products(&made()).unwrap());
+        let products = |inputs: &Inputs| products(inputs, None).unwrap();
+        assert_eq!(products(&other), products(&made()));
     }
 
     #[test]
     fn sums_list_every_other_product() {
-        let products = products(&made()).unwrap();
+        let products = products(&made(), Some(&for_arm64())).unwrap();
         let (sums, others) = products.split_last().unwrap();
         assert_eq!(sums.name, "SHA256SUMS");
         let expected: String = others
@@ -278,7 +365,7 @@ mod tests {
             .map(|product| format!("{}  {}\n", sha256::hex(&product.bytes), product.name))
             .collect();
         assert_eq!(String::from_utf8(sums.bytes.clone()).unwrap(), expected);
-        assert_eq!(others.len(), 10);
+        assert_eq!(others.len(), 12);
     }
 
     #[test]

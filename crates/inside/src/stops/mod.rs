@@ -39,7 +39,7 @@ use lengths::Lengths;
 use reach::{Moment, Reach, Tardy, Times};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::thread::JoinHandle;
 
 /// Interval between checks for safepoints, if no late threads are known.
@@ -488,7 +488,10 @@ impl<'s> Watch<'s> {
             if noted.id == self.reported_id {
                 return None;
             }
+            // Three reads one after the other, also for the processor.
+            fence(Ordering::Acquire);
             let state = self.found.state(&self.live).ok()?;
+            fence(Ordering::Acquire);
             let again = self.found.noted(&self.live).ok()??;
             let is_over = noted.ended_ns >= noted.reached_ns.max(noted.began_ns);
             match state {

@@ -15,6 +15,7 @@ use dwell_walker::hotspot::objects;
 use dwell_walker::hotspot::virtual_threads::{Unmounted, Wait, monitor, unmounted};
 use dwell_walker::{Failure, Fault, Frame, Outcome};
 use dwell_wall::cause::{Call, Monitor, Os};
+use std::sync::atomic::{Ordering, fence};
 
 impl Looker<'_> {
     /// The present state of the virtual thread with this object; `None` if it is mounted or not
@@ -33,7 +34,12 @@ impl Looker<'_> {
             let class = objects::class_of(live, layout, class_word, object)?;
             Ok(class == known.chunk_class.of(live, layout, class)?)
         };
-        unmounted(live, layout, &known.fields, thread, is_chunk)
+        // A caller compares the states before and after other reads: those stay between the two,
+        // also for the processor.
+        fence(Ordering::Acquire);
+        let state = unmounted(live, layout, &known.fields, thread, is_chunk);
+        fence(Ordering::Acquire);
+        state
     }
 
     /// Samples the virtual thread with this object; `None` if it is mounted or not alive.

@@ -23,6 +23,10 @@ static VARIABLES: [AtomicU64; VARIABLES_MAX] = [const { AtomicU64::new(0) }; VAR
 
 /// Finds the libraries that publish contexts. To be called when libraries were loaded or unloaded.
 pub fn find(modules: &Modules) {
+    // Where thread-local variables are is only known for x86-64.
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
     let exports = modules.thread_contexts();
     let blocks = match exports.is_empty() {
         true => Vec::new(),

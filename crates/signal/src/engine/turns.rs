@@ -13,7 +13,7 @@ use crate::engine::perf::RING_PAGES;
 use crate::record::{Guard, KERNEL, PERF, ThreadRecord};
 use crate::sys::{self, Errno};
 use core::mem::offset_of;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 use dwell_walker::Memory;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
@@ -65,7 +65,11 @@ impl Engine {
         // The page may just be unmapped and replaced by another mapping. Then the read gives
         // another number than before, or a fault.
         let lock = page.wrapping_add(offset_of!(perf_event_mmap_page, lock)) as u64;
+        // Callers compare the turns before and after they read the thread's memory: those reads
+        // stay between the two, also for the processor.
+        fence(Ordering::Acquire);
         let lock = self.live.u32(lock).ok()?;
+        fence(Ordering::Acquire);
         Some(Turns::on(page, lock))
     }
 
