@@ -165,7 +165,7 @@ fn by_sight(facts: &Facts<'_>) -> Vec<Place> {
     let allocating = Set::new(facts.profile, ALLOCATING);
     let mut sums: BTreeMap<String, Heaviest> = BTreeMap::new();
     let mut add = |node: NodeId, weight: &Weight| {
-        // A thread that attaches: what the JVM allocates for itself cannot be made less.
+        // The program cannot change allocations of the JVM, as for threads that attach.
         if facts.stacks.place(node).is_none() {
             return;
         }
