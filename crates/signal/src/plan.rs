@@ -253,7 +253,8 @@ impl Plan {
     }
 
     /// Begins the next block at `start_ns`, after one whose last point is at `last_ns`.
-    #[inline]
+    // Seldom called, and long.
+    #[inline(never)]
     const fn begin_block(&mut self, start_ns: u64, last_ns: u64) {
         let old_ns = self.width_ns;
         let (least_ns, most_ns) = widths_ns(self.interval_ns);
@@ -275,7 +276,7 @@ impl Plan {
     }
 
     /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was
-    /// woken by a timer that fires periodically every [`Plan::width_ns`]. This decides how the timer
+    /// woken by a timer that fires periodically every [`Plan::width_ns`]. It decides how the timer
     /// continues, and not which points are due.
     #[inline]
     pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {

@@ -120,7 +120,6 @@ pub fn run<R: Runtime>(setup: &Setup<R>, inbox: &Inbox<'_>, progress: &Arc<Progr
                 writer.end_of_sampling(&walking, &ended.clocks);
                 all = take_remaining(&ended, progress, &mut sampler, &mut unsampled);
             } else if due {
-                census.note_check();
                 let weight_ns = unsampled.take(&setup.recorder.registry);
                 sampler.add_unsampled(process::monotonic_ns(), weight_ns, progress);
             }
