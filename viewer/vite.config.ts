@@ -48,7 +48,7 @@ export default defineConfig({
   test: {
     projects: [
       // A slow machine is no failure; one that hangs is.
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 300_000 } },
       {
         test: {
           name: 'browser',

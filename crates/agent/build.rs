@@ -9,5 +9,7 @@ mod link;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // Strings that end alike are stored once.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-O2");
     link::for_every_libc(Path::new("link/since.c"));
 }

@@ -281,7 +281,7 @@ fn capable_process_that_is_no_jvm_is_refused() {
     ];
     let mut command = Command::new("setpriv");
     command.stdout(std::process::Stdio::null());
-    let mut sleeper = (command.args(words).args(more).args(["sleep", "20"]))
+    let mut sleeper = (command.args(words).args(more).args(["sleep", "600"]))
         .spawn()
         .unwrap();
     let path = format!("/proc/{}/comm", sleeper.id());

@@ -165,6 +165,10 @@ fn by_sight(facts: &Facts<'_>) -> Vec<Place> {
     let allocating = Set::new(facts.profile, ALLOCATING);
     let mut sums: BTreeMap<String, Heaviest> = BTreeMap::new();
     let mut add = |node: NodeId, weight: &Weight| {
+        // The program cannot change allocations of the JVM, as for threads that attach.
+        if facts.stacks.place(node).is_none() {
+            return;
+        }
         let place = facts.stacks.place_name(node);
         sums.entry(place).or_default().add(node, weight);
     };
@@ -213,6 +217,20 @@ fn place(facts: &Facts<'_>, name: String, sum: &Heaviest, bytes: Option<(f64, St
 mod tests {
     use super::*;
     use crate::art::Art;
+
+    #[test]
+    fn allocations_below_no_java_code_have_no_place() {
+        let allocate = "libjvm.so.MemAllocator::allocate[native]";
+        let attach = format!("{allocate};libjvm.so.attach_current_thread[native]");
+        for (own, expected) in [(6, Some("app.Buffers.make")), (0, None)] {
+            let mut art = Art::default();
+            art.cpu("w-1", "", &attach, 60, 10);
+            art.cpu("w-1", "", &format!("{allocate};app.Buffers.make"), own, 10);
+            art.with_facts(|facts| {
+                assert_eq!(Allocators::of(facts).first().as_deref(), expected);
+            });
+        }
+    }
 
     #[test]
     fn allocators_prefer_sampled_objects_to_stalled_threads() {

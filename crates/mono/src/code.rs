@@ -3,8 +3,9 @@
 //!
 //! A handler finds a method by its code's start, in a table of atomic words. Everything else
 //! happens on ordinary threads, under a lock that is never held during calls of Mono. A frame holds
-//! the method's number, which is never reused. So new code at an old address is not mistaken for
-//! the old code, however late its samples are named.
+//! the method's number. So new code at an old address is not mistaken for the old code, however
+//! late its samples are named. The last methods whose code was replaced keep their names. Otherwise
+//! a program that makes dynamic methods would fill the memory.
 
 use crate::names::{self, Kind};
 use dwell_recorder::record::names::{Name, Origin};
@@ -12,7 +13,7 @@ use dwell_recorder::sys::published::Published;
 use dwell_walker::FrameKind;
 use dwell_walker::native::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -185,10 +186,20 @@ impl Table {
 
 static TABLE: Published<Table> = Published::new();
 
+/// Methods without code that keep their names. Samples are named within about a second: that is
+/// enough for several thousand methods a second, and 2 to 4 MB.
+const REPLACED_MAX: usize = 8192;
+/// Numbers are below this: a handler's entry has three more bits.
+const NUMBERS: u32 = 1 << (u32::BITS - Found::BITS);
+
 #[derive(Default)]
 struct Inner {
     /// By number.
-    methods: Vec<Method>,
+    methods: FxHashMap<u32, Method>,
+    /// The next number, if it is free.
+    next: u32,
+    /// Numbers of methods whose code was replaced, the oldest first.
+    replaced: VecDeque<u32>,
     /// Numbers of the present methods, by the start of their code.
     by_start: BTreeMap<u64, u32>,
     /// Other code, by its start: length and name.
@@ -202,6 +213,53 @@ struct Inner {
 }
 
 static INNER: Mutex<Option<Inner>> = Mutex::new(None);
+
+impl Inner {
+    /// The one copy of a name.
+    fn called(&mut self, called: Called) -> Arc<Called> {
+        if let Some(known) = self.called.get(&called) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(called);
+        self.called.insert(Arc::clone(&new));
+        new
+    }
+
+    /// Adds a method at the start of its code, and returns its number.
+    fn put(&mut self, method: Method) -> u32 {
+        while self.methods.contains_key(&self.next) {
+            self.next = (self.next + 1) % NUMBERS;
+        }
+        let number = self.next;
+        self.next = (number + 1) % NUMBERS;
+        let start = method.start;
+        // Methods that began within this code, and were freed without notice.
+        let end = start.saturating_add(u64::from(method.len).max(1));
+        let inside = self.by_start.range(start..end).map(|(start, _)| *start);
+        for start in inside.collect::<Vec<u64>>() {
+            self.replaced.extend(self.by_start.remove(&start));
+        }
+        self.by_start.insert(start, number);
+        self.methods.insert(number, method);
+        while self.replaced.len() > REPLACED_MAX {
+            self.forget_oldest();
+        }
+        number
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(number) = self.replaced.pop_front() else {
+            return;
+        };
+        let Some(method) = self.methods.remove(&number) else {
+            return;
+        };
+        // One is the method's, one that of the set.
+        if Arc::strong_count(&method.called) <= 2 {
+            self.called.remove(&method.called);
+        }
+    }
+}
 
 /// Counts new code.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -240,14 +298,7 @@ pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
     let start = place.start;
     let mut guard = inner();
     let inner = guard.get_or_insert_default();
-    let called = match inner.called.get(&called) {
-        Some(known) => Arc::clone(known),
-        None => {
-            let new = Arc::new(called);
-            inner.called.insert(Arc::clone(&new));
-            new
-        }
-    };
+    let called = inner.called(called);
     let method = Method {
         start,
         len: place.len,
@@ -257,25 +308,32 @@ pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
         lines: lines.into(),
         rule,
     };
-    let number = match inner.by_start.get(&start) {
-        // The same method again: some are made and freed over and over.
-        Some(old) if is_same(inner, *old, &method) => return,
-        _ => inner.methods.len() as u32,
-    };
-    let found = method.found(number);
+    // The same method again: some are made and freed over and over.
+    let old = inner.by_start.get(&start).copied();
+    if old.is_some_and(|old| is_same(inner, old, &method)) {
+        return;
+    }
     CHANGES.fetch_add(1, Ordering::Relaxed);
-    inner.methods.push(method);
-    if inner.by_start.insert(start, number).is_none() {
+    let (kind, is_ahead) = (method.kind, method.is_ahead);
+    let number = inner.put(method);
+    let found = Found {
+        number,
+        kind,
+        is_ahead,
+    };
+    // Entries of freed code stay in the table until it is made again.
+    if old.is_none() {
         inner.used += 1;
     }
     if inner.used * 2 <= inner.room {
         TABLE.read(|table| table.put(start, found));
         return;
     }
+    inner.used = inner.by_start.len();
     inner.room = (inner.used * 4).max(ROOM_MIN);
     let table = Table::new(inner.room);
     for (start, number) in &inner.by_start {
-        if let Some(method) = inner.methods.get(*number as usize) {
+        if let Some(method) = inner.methods.get(number) {
             table.put(*start, method.found(*number));
         }
     }
@@ -283,7 +341,7 @@ pub fn add(place: Place, called: Called, lines: Vec<Line>, rule: Rule) {
 }
 
 fn is_same(inner: &Inner, number: u32, method: &Method) -> bool {
-    let old = inner.methods.get(number as usize);
+    let old = inner.methods.get(&number);
     old.is_some_and(|old| old.is_same(method))
 }
 
@@ -298,7 +356,7 @@ pub fn add_stub(start: u64, len: u64, name: &str) {
 /// The method with this number.
 #[must_use]
 pub fn method(number: u32) -> Option<Method> {
-    inner().as_ref()?.methods.get(number as usize).cloned()
+    inner().as_ref()?.methods.get(&number).cloned()
 }
 
 /// The method whose code begins at `start` now.
@@ -307,7 +365,7 @@ pub fn method_at(start: u64) -> Option<Method> {
     let guard = inner();
     let inner = guard.as_ref()?;
     let number = inner.by_start.get(&start)?;
-    inner.methods.get(*number as usize).cloned()
+    inner.methods.get(number).cloned()
 }
 
 /// The method that has code at `pc` now, and its entry as a handler would find it.
@@ -316,7 +374,7 @@ pub fn method_around(pc: u64) -> Option<(Found, Method)> {
     let guard = inner();
     let inner = guard.as_ref()?;
     let (_, number) = inner.by_start.range(..=pc).next_back()?;
-    let method = inner.methods.get(*number as usize)?;
+    let method = inner.methods.get(number)?;
     let is_there = pc - method.start < u64::from(method.len);
     is_there.then(|| (method.found(*number), method.clone()))
 }
@@ -397,6 +455,58 @@ mod tests {
         assert!(table.put(1, one) && table.put(2, one));
         assert!(!table.put(3, one));
         assert_eq!(table.get(3), None);
+    }
+
+    /// Adds the method `A:M<n>`.
+    fn put(inner: &mut Inner, n: u32, at: Place) -> u32 {
+        let called = inner.called(called(&format!("A:M{n} ()")));
+        inner.put(Method {
+            start: at.start,
+            len: at.len,
+            kind: Kind::Plain,
+            is_ahead: at.is_ahead,
+            called,
+            lines: Arc::default(),
+            rule: Rule::Gap,
+        })
+    }
+
+    #[test]
+    fn table_of_a_program_that_makes_methods_for_ever_is_bounded() {
+        const MADE: u32 = 100_000;
+        let mut inner = Inner::default();
+        let kept = put(&mut inner, MADE, place(0x1000, 64));
+        let mut numbers = Vec::new();
+        for n in 0..MADE {
+            // Code of other lengths is where freed code was.
+            let at = place(0x2000 + u64::from(n * 7 % 61) * 48, 40 + n % 90);
+            numbers.push(put(&mut inner, n, at));
+        }
+        assert!(inner.by_start.len() <= 62, "{}", inner.by_start.len());
+        let most = REPLACED_MAX + inner.by_start.len();
+        assert!(inner.methods.len() <= most, "{}", inner.methods.len());
+        assert_eq!(inner.called.len(), inner.methods.len());
+        let name = |inner: &Inner, number: u32| {
+            let method = inner.methods.get(&number)?;
+            Some(method.called.name().name)
+        };
+        for (n, number) in numbers.iter().enumerate().rev().take(REPLACED_MAX) {
+            assert_eq!(name(&inner, *number), Some(format!("M{n}")));
+        }
+        assert_eq!(name(&inner, numbers[0]), None);
+        assert_eq!(name(&inner, kept), Some(format!("M{MADE}")));
+    }
+
+    #[test]
+    fn numbers_begin_again_with_those_that_are_free() {
+        let mut inner = Inner::default();
+        let add = |inner: &mut Inner, n: u32| put(inner, n, place(u64::from(n) * 64, 64));
+        assert_eq!([1, 2].map(|n| add(&mut inner, n)), [0, 1]);
+        inner.next = NUMBERS - 1;
+        assert_eq!([3, 4].map(|n| add(&mut inner, n)), [NUMBERS - 1, 2]);
+        for number in [2, NUMBERS - 1] {
+            assert_eq!(Found::from_bits(found(number).to_bits()), found(number));
+        }
     }
 
     #[test]

@@ -358,6 +358,8 @@ mod tests {
         let first = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
         let (low, high) = (first + PAGE + 8, first + 2 * PAGE);
         let common = Rc::new(Common::default());
+        // As if no time passed.
+        common.since.set(Instant::now() + Duration::from_secs(60));
         let look = |shares: bool| {
             let pages = Pages::with_common(&live, Some(Rc::clone(&common)));
             if shares {
@@ -368,8 +370,6 @@ mod tests {
         assert_eq!(look(true), [7; 3]);
         bytes.fill(8);
         std::hint::black_box(&bytes);
-        // As if no time had passed.
-        common.since.set(Instant::now() + Duration::from_secs(60));
         assert_eq!(look(true), [7, 8, 7]);
         assert_eq!(look(false), [8; 3], "nothing is shared");
         common.since.set(Instant::now() - 2 * Common::AGE_MAX);
@@ -382,6 +382,8 @@ mod tests {
         let mut bytes = vec![7u8; 3 * PAGE as usize];
         let at = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
         let common = Rc::new(Common::default());
+        // As if no time passed.
+        common.since.set(Instant::now() + Duration::from_secs(60));
         let look = || {
             let pages = Pages::with_common(&live, Some(Rc::clone(&common)));
             pages.shares_all_but(0, 0);
@@ -391,7 +393,6 @@ mod tests {
         assert_eq!(first.word(at).unwrap() as u8, 7);
         bytes.fill(8);
         std::hint::black_box(&bytes);
-        common.since.set(Instant::now() + Duration::from_secs(60));
         assert_eq!(look().word(at).unwrap() as u8, 7, "another look shares it");
         assert_eq!(look().unshared().word(at).unwrap() as u8, 8, "but not all");
         assert_eq!(first.unshared().word(at).unwrap() as u8, 8);

@@ -195,6 +195,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
+    const LONG: Duration = Duration::from_secs(60);
+
     #[test]
     fn orders_are_carried_out_once() {
         let orders = Arc::new(Orders::default());
@@ -202,7 +204,8 @@ mod tests {
         let worker = Arc::clone(&orders);
         let thread = std::thread::spawn(move || {
             let mut stops = 0;
-            for _ in 0..1000 {
+            // Until well after the other thread has given up.
+            for _ in 0..10_000 {
                 let order = worker.wait(Duration::from_millis(10));
                 worker.done(&order);
                 if order.stop {
@@ -212,8 +215,8 @@ mod tests {
             }
             stops
         });
-        assert!(orders.give(Order::FLUSH, Duration::from_secs(5)));
-        assert!(orders.give(Order::STOP, Duration::from_secs(5)));
+        assert!(orders.give(Order::FLUSH, LONG));
+        assert!(orders.give(Order::STOP, LONG));
         assert_eq!(thread.join().unwrap(), 1);
         assert!(!orders.give(Order::RENEW, Duration::from_millis(20)));
     }

@@ -216,7 +216,7 @@ fn share(share: &Share, on_all_ns: Option<u64>) -> String {
             format!("{} on all CPUs, ", duration(ns))
         });
     format!(
-        "{all} (95 %: {} to {}), {time}{} samples",
+        "{all} (95 % by samples: {} to {}), {time}{} samples",
         percent(share.low),
         percent(share.high),
         count(share.samples)
@@ -427,9 +427,9 @@ mod tests {
         let text = explanation_text(&explanation("GET /a"));
         for line in [
             "Time lost, out of 20.0 s (the wall time of requests):",
-            "   cost        40.0 % of the wall time of GET /a (95 %: 31.0 % to 50.0 %), 3.00 s, 40 \
-             samples; 1.00",
-            "               s of it counts as lost",
+            "   cost        40.0 % of the wall time of GET /a (95 % by samples: 31.0 % to 50.0 %), \
+             3.00 s, 40",
+            "               samples; 1.00 s of it counts as lost",
             "   evidence    seen in 40 looks [wall, cause monitor, endpoint GET /a]",
             "                 a.B.GET /a",
             "   fix         shorten it",
@@ -563,7 +563,7 @@ mod tests {
         let told = share(&some, None);
         assert_eq!(
             told,
-            "50.0 % of the samples (95 %: 40.0 % to 60.0 %), 40 samples"
+            "50.0 % of the samples (95 % by samples: 40.0 % to 60.0 %), 40 samples"
         );
         some.samples = 0;
         assert_eq!(share(&some, None), "50.0 % of the samples, counted");
@@ -582,8 +582,8 @@ mod tests {
         };
         assert_eq!(
             share(&some, Some(700_000_000)),
-            "50.0 % of the CPU time (95 %: 40.0 % to 60.0 %), 1.40 s, 700 ms on all CPUs, \
-             40 samples"
+            "50.0 % of the CPU time (95 % by samples: 40.0 % to 60.0 %), 1.40 s, 700 ms on all \
+             CPUs, 40 samples"
         );
     }
 

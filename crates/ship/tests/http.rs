@@ -133,11 +133,10 @@ fn no_answer_is_a_failure() {
     failed(answered(""));
     failed(answered("HTTP/1.1 2"));
     failed(answered("SSH-2.0-x\r\n"));
-    // A port without a listener.
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    // A port without a listener, which no other program gets: that of a client.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(other.local_addr().unwrap()).unwrap();
+    let free = client.local_addr().unwrap();
     let why = failed(http(&format!("http://{free}"), LONG).send(&body("/x", 10)));
     assert!(why.contains("cannot be reached"), "{why}");
     // A listener that does not accept the connection.

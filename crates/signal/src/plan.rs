@@ -122,9 +122,10 @@ pub const fn longest_ns(interval_ns: u64) -> u64 {
     widths_ns(interval_ns).1
 }
 
-/// The place in windows of `width_ns` for a block that begins `left_ns` from now. The present
-/// place is only known to be uniform in the `old_ns` of the window before. If possible it is the
-/// place that makes the first point come `width_ns` from now, as the timer's period will be.
+/// The place in windows of `width_ns` for a block that begins `left_ns` after the last point. That
+/// point is uniform in the `old_ns` of the window before. (The time of its sample is not: samples
+/// are late.) If possible it is the place that makes the first point come `width_ns` after the last
+/// one, as the timer's period will be.
 ///
 /// It is uniform. `width_ns - left_ns` is uniform on the part of the new window that it can reach:
 /// the last `old_ns`. If the new window is longer, the part in front of them is taken as often as
@@ -251,9 +252,10 @@ impl Plan {
         below(self.random(window), self.interval_ns)
     }
 
-    /// Begins the next block at `start_ns`, which is not past if `now_cpu_ns` is given.
-    #[inline]
-    const fn begin_block(&mut self, start_ns: u64, now_cpu_ns: Option<u64>) {
+    /// Begins the next block at `start_ns`, after one whose last point is at `last_ns`.
+    // Seldom called, and long.
+    #[inline(never)]
+    const fn begin_block(&mut self, start_ns: u64, last_ns: u64) {
         let old_ns = self.width_ns;
         let (least_ns, most_ns) = widths_ns(self.interval_ns);
         let range_ns = most_ns.wrapping_sub(least_ns);
@@ -264,18 +266,18 @@ impl Plan {
         let random = self.random(self.block);
         self.width_ns = least_ns.saturating_add(below(mix(!random), range_ns.saturating_add(1)));
         // If all windows are nearly of one length, only another place breaks the step.
-        let place_ns = match now_cpu_ns {
-            Some(now_cpu_ns) if range_ns >= self.interval_ns / 4 => {
-                let left_ns = start_ns.saturating_sub(now_cpu_ns);
-                following(left_ns, old_ns, self.width_ns, random)
-            }
-            _ => below(random, self.width_ns),
+        let place_ns = if range_ns >= self.interval_ns / 4 {
+            let left_ns = start_ns.saturating_sub(last_ns);
+            following(left_ns, old_ns, self.width_ns, random)
+        } else {
+            below(random, self.width_ns)
         };
         self.point_ns = start_ns.saturating_add(place_ns);
     }
 
     /// Takes the points that are due when the thread has used `now_cpu_ns`. `in_step`: it was
-    /// woken by a timer that fires periodically every [`Plan::width_ns`].
+    /// woken by a timer that fires periodically every [`Plan::width_ns`]. It decides how the timer
+    /// continues, and not which points are due.
     #[inline]
     pub fn due(&mut self, now_cpu_ns: u64, in_step: bool) -> Due {
         self.take(now_cpu_ns, in_step, true)
@@ -306,23 +308,22 @@ impl Plan {
                 self.go_to(passed);
             }
             // The current window's point may be past as well; the next window's cannot be. A timer
-            // that is in step has been set to some point once. If its time is a little longer or
-            // shorter than that of the thread's clock, it strays from there, and any place in a
-            // window is equally good.
-            let same = self.block == block;
-            let early_ns = if signalled && self.has_blocks() {
+            // that has strayed from its point signals before the point or after it. Then each
+            // signal takes the point of the window before. If it took its own window's point
+            // early, a thread that ends would have passed whichever of the two comes first.
+            let early_ns = if signalled && due.points == 0 && self.has_blocks() {
                 self.width_ns / EARLY_PART
             } else {
                 0
             };
             let is_past = self.point_ns <= now_cpu_ns.saturating_add(early_ns);
-            if self.window <= passed && (is_past || in_step && same) {
+            if self.window <= passed && is_past {
                 self.add(&mut due, 1);
                 let next = self.window.wrapping_add(1);
                 if next < self.windows {
                     self.go_to(next);
                 } else {
-                    self.begin_block(self.window_start_ns(next), Some(now_cpu_ns));
+                    self.begin_block(self.window_start_ns(next), self.point_ns);
                 }
             }
         }
@@ -351,7 +352,9 @@ impl Plan {
                 return;
             }
             self.add(due, self.left_in_block());
-            self.begin_block(end_ns, None);
+            let later = self.left_in_block().saturating_sub(1);
+            let last_ns = later.saturating_mul(self.width_ns);
+            self.begin_block(end_ns, self.point_ns.saturating_add(last_ns));
         }
         // After so long a time the axis begins again: no points lie between.
         let passed_ns = now_cpu_ns.saturating_sub(self.window_start_ns(self.window));
@@ -360,7 +363,7 @@ impl Plan {
             let points32 = u32::try_from(points).unwrap_or(u32::MAX);
             due.points = due.points.saturating_add(points32.max(1));
             due.weight_ns = due.weight_ns.saturating_add(passed_ns);
-            self.begin_block(now_cpu_ns, None);
+            self.begin_block(now_cpu_ns, now_cpu_ns);
         }
     }
 

@@ -297,7 +297,7 @@ fn windows_of_a_block_are_an_interval_long_in_the_mean() {
         let mut sum = 0.0;
         const BLOCKS: u64 = 10_000;
         for _ in 0..BLOCKS {
-            plan.begin_block(0, None);
+            plan.begin_block(0, 0);
             assert!((least_ns..=most_ns).contains(&plan.width_ns()));
             sum += plan.width_ns() as f64;
         }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn calm_threads_have_what_the_lively_leave_but_no_more_than_half() {
+    fn calm_threads_have_the_part_that_lively_ones_leave() {
         // 500 reads of 1 us in 20 ms are 2.5 %: the whole purse and a quarter.
         let calm = |lively| steered(lively, 500, 1000).ticks(u16::MAX);
         assert_eq!([calm(0), calm(100), calm(150), calm(1000)], [3, 4, 7, 9]);

@@ -133,8 +133,8 @@ impl<W: Clone> WallClock<W> {
             .is_some_and(|hot| hot.class == RUNS)
     }
 
-    /// The fingerprint of a thread that is ready and has not run since its last read: it still waits
-    /// after a preemption, or was woken from its wait.
+    /// The fingerprint of a thread that is ready and has not run since its last read: it still
+    /// waits after a preemption, or was woken from its wait.
     #[must_use]
     pub fn ready(&self, id: u32) -> Fingerprint {
         let hot = self.hot.get(id as usize);

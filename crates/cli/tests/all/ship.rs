@@ -1,7 +1,7 @@
 //! `dwell ship` against a receiver of this test: all samples arrive once, whatever the receiver
 //! answers and whenever either side restarts.
 
-use crate::harness::{Done, Place, begin_recording, finish};
+use crate::harness::{Done, Place, begin_recording, finish, until};
 use dwell_jfr::ThreadState;
 use dwell_jfr::writer::{ChunkClock, ChunkWriter, Sample, ThreadInfo};
 use std::fs::File;
@@ -382,10 +382,14 @@ fn ship_keeps_credentials_out_of_the_process_list() {
     let mut command = ship(&place, &["--header-file", "headers.txt", "app.jfr"]);
     command.env("DWELL_SHIP_TO", &url);
     command.env("DWELL_SHIP_AUTHORIZATION", format!("Bearer {SECRET}"));
+    // It cannot end before it is answered.
+    let unanswered = receiver.got.lock().unwrap();
     let child = command.spawn().unwrap();
-    receiver.wait_for(1);
-    let words = std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
-    assert!(words.contains("headers.txt") && !words.contains(SECRET));
+    let words = || std::fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap();
+    // The process is there before it has its own words.
+    until("its command line", || words().contains("headers.txt"));
+    assert!(!words().contains(SECRET));
+    drop(unanswered);
     let done = finish(child).exits(0);
     assert!(done.err.contains("others can read headers.txt"), "{done:?}");
     assert!(!(done.err.contains(SECRET) || done.out.contains(SECRET)));

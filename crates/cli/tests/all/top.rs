@@ -7,6 +7,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -52,7 +53,10 @@ impl OnTerminal {
         };
         tcsetwinsize(&control, size).unwrap();
         let control = File::from(control);
-        let line = File::options().read(true).write(true).open(name).unwrap();
+        // It must not become this test's own terminal, whatever session the test is in.
+        let mut line = File::options();
+        line.read(true).write(true).custom_flags(libc::O_NOCTTY);
+        let line = line.open(name).unwrap();
         let modes = modes(&control);
         let side = || Stdio::from(line.try_clone().unwrap());
         let mut command = place.command(args);

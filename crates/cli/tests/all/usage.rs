@@ -452,7 +452,7 @@ fn ps_lists_a_jvm() {
     let line = done
         .out
         .lines()
-        .find(|line| line.trim_start().starts_with(&busy.pid()))
+        .find(|line| line.trim_start().starts_with(&format!("{} ", busy.pid())))
         .unwrap();
     assert!(line.ends_with("  io.dwell.test.Steady60"), "{line}");
     assert!(line.contains(&format!("  {}.", modern().feature)), "{line}");

@@ -132,6 +132,17 @@ fn own_threads(pid: u32) -> Vec<String> {
     names
 }
 
+/// Waits until the threads of ours are those with these names.
+#[track_caller]
+fn await_own_threads(pid: u32, expected: &[&str]) {
+    let began = Instant::now();
+    while own_threads(pid) != expected {
+        let threads = task_names(pid);
+        assert!(began.elapsed() < Duration::from_secs(60), "{threads:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// File descriptors of ours: perf events, rings, timers, the recording.
 fn own_fds(pid: u32) -> Vec<String> {
     let ours = |fd: &String| {
@@ -163,22 +174,18 @@ fn stopped_recording_leaves_no_thread_descriptor_or_timer() {
                 println!("not tried: {refused}");
                 continue;
             }
-            // A thread names itself, once it runs.
-            let began = Instant::now();
             let mut expected = vec!["dwell-drainer", "dwell-stops"];
             if engine == "perf" {
                 expected.insert(1, "dwell-late");
             }
-            while own_threads(program.pid) != expected {
-                let threads = task_names(program.pid);
-                assert!(began.elapsed() < Duration::from_secs(60), "{threads:?}");
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            // A thread names itself, once it runs.
+            await_own_threads(program.pid, &expected);
             assert!(own_fds(program.pid).iter().any(|fd| fd.ends_with("l.jfr")));
             let armed = posix_timers(program.pid);
             assert_eq!(engine == "timer", armed > 0, "{engine}: {armed} timers");
             program.tell("stop");
-            assert_eq!(own_threads(program.pid), Vec::<String>::new());
+            // The kernel lists a thread for a moment after the agent has joined it.
+            await_own_threads(program.pid, &[]);
             assert_eq!(own_fds(program.pid), before);
             assert_eq!(posix_timers(program.pid), 0, "{engine}");
             let _ = program.truths();

@@ -490,7 +490,9 @@ fn outside_read_changes_nothing_and_needs_no_answer() {
             // Nothing but us could make the threads others than they were.
             "-XX:-UseDynamicNumberOfCompilerThreads",
         ];
-        let program = stands(jdk, &place, &flags, "");
+        let program = stands(jdk, &place, &flags, "deadlock=1");
+        // A thread that is on its way to its place would wake once more.
+        let _ = settled(program.pid);
         let turns = |dump: &Dump| {
             let tid = named(dump, "deep").tid.unwrap();
             let path = format!("/proc/{}/task/{tid}/schedstat", program.pid);

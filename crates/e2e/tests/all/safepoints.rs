@@ -6,7 +6,7 @@ use dwell_e2e::{
     waited_ns as waited_ns_of,
 };
 use dwell_outside::{Live, Vm};
-use dwell_profile::{Profile, Safepoint, WallFilter};
+use dwell_profile::{Late, Profile, Safepoint, WallFilter};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -196,10 +196,10 @@ fn measured_thread_that_delays_safepoints_has_its_stack() {
             let slow = profile.safepoints().iter();
             let slow = slow.filter(|it| it.reaching_ns >= 1_000_000 && is_asked(it.operation));
             let all: u64 = slow.map(|stop| stop.reaching_ns).sum();
-            let of_culprit = |late: &&dwell_profile::Late| {
+            let of_culprit = |late: &&Late| {
                 is_asked(late.operation) && profile.thread_name(late.thread) == "late-one"
             };
-            let is_placed = |late: &dwell_profile::Late| {
+            let is_placed = |late: &Late| {
                 let place = late.node.and_then(|node| profile.place(node));
                 place.is_some_and(|place| place.contains("Stops.lateLoop"))
             };
@@ -219,7 +219,7 @@ fn measured_thread_that_delays_safepoints_has_its_stack() {
             assert!(held as f64 >= 0.95 * all as f64, "{:?}", profile.late());
             let text = dwell_report::safepoints_text(&profile);
             // On a busy machine it may have had no processor each time.
-            let state = |late: &dwell_profile::Late| profile.names().text(late.state);
+            let state = |late: &Late| profile.names().text(late.state);
             let ran = profile.late().iter().any(|late| state(late) == "java");
             assert_eq!(text.contains("no poll"), ran, "{text}");
             assert!(
@@ -300,7 +300,7 @@ fn measured_stops_at_safepoints_have_their_cause() {
 /// The part of the time that threads held the others up for by what they did, as recordings and
 /// texts have it.
 fn held_by_state(profile: &Profile, thread: &str) -> BTreeMap<String, f64> {
-    let of = |late: &&dwell_profile::Late| profile.thread_name(late.thread) == thread;
+    let of = |late: &&Late| profile.thread_name(late.thread) == thread;
     let all: u64 = profile.late().iter().filter(of).map(|it| it.held_ns).sum();
     let mut parts: BTreeMap<String, f64> = BTreeMap::new();
     for late in profile.late().iter().filter(of) {
@@ -368,15 +368,22 @@ fn measured_late_threads_without_processor_have_their_cause() {
 /// with.
 #[test]
 fn late_threads_follow_the_requested_threshold() {
+    const AFTER_NS: u64 = 10_000_000_000;
     each(&turn(&both()), |jdk| {
         let flags = [&["-XX:+UseSerialGC"][..], &NO_POLLS].concat();
         let with = "seconds=2 millis=60 pause=100 polling=0";
         let (profile, _) = record(jdk, with, ",late=10s", &flags);
-        let long = profile.safepoints().iter();
-        let long = long.filter(|stop| stop.reaching_ns >= 5_000_000).count();
-        assert!(long >= 3, "{:?}", profile.safepoints());
-        assert_eq!(profile.late(), []);
-        assert_eq!(profile.late_after_ns(), 10_000_000_000);
+        assert_eq!(profile.late_after_ns(), AFTER_NS);
+        let stops = profile.safepoints();
+        // The slower the machine, the fewer there are, and the longer they take.
+        let is_long = |stop: &&Safepoint| (5_000_000..AFTER_NS).contains(&stop.reaching_ns);
+        assert!(stops.iter().any(|stop| is_long(&stop)), "{stops:?}");
+        let is_early = |late: &&Late| {
+            let its = stops.iter().find(|stop| stop.id == late.safepoint);
+            its.is_none_or(|stop| stop.reaching_ns < AFTER_NS)
+        };
+        let early: Vec<&Late> = profile.late().iter().filter(is_early).collect();
+        assert!(early.is_empty(), "{early:?} of {stops:?}");
     });
 }
 
@@ -418,6 +425,17 @@ fn stripped(jdk: &Jdk, place: &Place) -> Jdk {
 fn number(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+/// The report has a row for the counted safepoints with a pause of the collector, and one for the
+/// others. The program asks for collections only, so often all of them have a pause.
+fn check_counted_rows(profile: &Profile) {
+    let text = dwell_report::safepoints_text(profile);
+    for (row, has_pause) in [("[counted only]", false), ("[GC pause]", true)] {
+        let mut stops = profile.safepoints().iter();
+        let is_due = stops.any(|stop| stop.is_known == has_pause);
+        assert_eq!(text.contains(row), is_due, "{row}: {text}");
+    }
 }
 
 /// Where libjvm has no symbols, or a JDK notes nothing, there are sums at least.
@@ -462,7 +480,8 @@ fn measured_safepoints_are_counted_without_symbols() {
         let reaching: u64 = stops.iter().map(|stop| stop.reaching_ns).sum();
         let operation: u64 = stops.iter().map(|stop| stop.operation_ns).sum();
         println!("{}: {count} of {reaching} + {operation} ns", jdk.feature);
-        assert!(count >= 10 && reaching > 20_000_000 && operation > 10_000_000);
+        // The slower the machine, the fewer there are, and the longer they take.
+        assert!(count >= 3 && reaching > 20_000_000 && operation > 10_000_000);
         assert!(stops.iter().all(|stop| is_counted(&profile, stop)));
         // The JVM has counted from its own beginning, before that of the recording. Safepoints
         // between the second reading and the recording's end are recorded, too.
@@ -490,8 +509,7 @@ fn measured_safepoints_are_counted_without_symbols() {
             assert!(reaching <= logged + logged / 5, "{logged} ns: {log:?}");
             assert!(log.len() as u64 <= count + 3, "{log:?}");
         }
-        let text = dwell_report::safepoints_text(&profile);
-        assert!(text.contains("[counted only]"), "{text}");
+        check_counted_rows(&profile);
     });
 }
 

@@ -2,6 +2,7 @@
 //! the native libraries that use it in threads of their own.
 
 use super::{bound, costly_calls, files, libraries, no_cpu, spinning};
+use crate::application::own_methods;
 use crate::evidence::Facts;
 use crate::finding::{Evidence, Finding, Focus, Sure, Verdict, View};
 use crate::numbers::{percent, short, some_of};
@@ -269,11 +270,12 @@ fn finding(
         format!("; {} of it inside {inside}", percent(ns as f64 / all))
     });
     let endpoints = spent.main_endpoints();
-    let whose = match endpoints.is_empty() {
+    let requests = match endpoints.is_empty() {
         true => String::new(),
         false => format!(", for {}", some_of(&endpoints)),
     };
     let node = largest(&spent.nodes).map_or(0, |(node, _)| node);
+    let whose = whose(facts, place);
     // The JDK's recorder counts samples of some threads in Java code (jdk.ExecutionSample), which
     // is not their CPU time, nor all of the process's.
     let is_time = facts.profile.unit() == Unit::Nanoseconds;
@@ -292,13 +294,13 @@ fn finding(
     };
     Finding {
         rule: "",
-        what: format!("{} of the {of} in {name}{at}{whose}", percent(share.value)),
+        what: format!(
+            "{} of the {of} in {name}{at}{requests}",
+            percent(share.value)
+        ),
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
-            text: match place {
-                Place::Method(_) => format!("innermost application frame of its stacks{inside}"),
-                Place::Library(_) => format!("outermost library of its threads' stacks{inside}"),
-            },
+            text: format!("{}{inside}", whose.frame()),
             view: View {
                 endpoint: endpoints.first().filter(|_| endpoints.len() == 1).cloned(),
                 focus: focus(facts, place, node),
@@ -306,9 +308,10 @@ fn finding(
             },
             stack: facts.stacks.shown(node),
         }],
-        remedy: match place {
-            Place::Method(_) => remedy(&name, advice(facts, spent, leaf.as_ref(), advised)),
-            Place::Library(_) => of_library(&name),
+        remedy: match whose {
+            Whose::Program => remedy(&name, advice(facts, spent, leaf.as_ref(), advised)),
+            Whose::Library => of_other_library(&name),
+            Whose::Native => of_library(&name),
         },
         sure,
         because: because.to_owned(),
@@ -404,6 +407,45 @@ fn advice(
     of_leaf.or_else(by_frames).map(|(_, advice)| *advice)
 }
 
+/// The code that a place belongs to.
+enum Whose {
+    /// The program's own.
+    Program,
+    /// A library's, on the JVM. If the program's method calls it, that is mostly a costly call.
+    Library,
+    /// A native library's, in whose thread no Java code runs.
+    Native,
+}
+
+impl Whose {
+    fn frame(&self) -> &'static str {
+        match self {
+            Whose::Program => "innermost application frame of its stacks",
+            Whose::Library => "innermost frame outside the JDK, of a library",
+            Whose::Native => "outermost library of its threads' stacks",
+        }
+    }
+}
+
+fn whose(facts: &Facts<'_>, place: Place) -> Whose {
+    let Place::Method(method) = place else {
+        return Whose::Native;
+    };
+    let own = own_methods(facts.profile);
+    // The JDK's methods have a place only if the program is one of the JDK's own.
+    match own.get(method as usize) == Some(&true) || !facts.stacks.is_app(method) {
+        true => Whose::Program,
+        false => Whose::Library,
+    }
+}
+
+fn of_other_library(name: &str) -> String {
+    format!(
+        "{} is a library's: ask the library for less, or change its settings",
+        short(name)
+    )
+}
+
 fn of_library(name: &str) -> String {
     format!(
         "give {name} less to do, or fewer threads; with its debug symbols installed, the functions \
@@ -442,6 +484,35 @@ mod tests {
             "{what}"
         );
         assert!(found[0].remedy.contains("compression level"), "{found:?}");
+    }
+
+    /// H2's server in the application's process.
+    #[test]
+    fn frame_of_a_library_is_no_application_frame() {
+        let hot = |main: &str, stack: &str| {
+            let mut art = Art::default();
+            art.builder.info.java_arguments = main.to_owned();
+            art.cpu("w", "", stack, 60, 10);
+            // Less than a finding needs.
+            art.cpu("main", "", "shop.Main.main", 1, 10);
+            let mut found = art.found(check);
+            assert_eq!(found.len(), 1, "{stack}: {found:?}");
+            let found = found.remove(0);
+            (found.evidence[0].text.clone(), found.remedy)
+        };
+        for main in ["shop.Main 80", ""] {
+            let server = "java.net.Socket.write;org.h2.value.Transfer.flush;org.h2.Server.run";
+            let (text, remedy) = hot(main, server);
+            let expected = "innermost frame outside the JDK, of a library";
+            assert!(text.starts_with(expected), "{text}");
+            assert!(
+                remedy.starts_with("Transfer.flush is a library's"),
+                "{remedy}"
+            );
+            let (text, remedy) = hot(main, "shop.Orders.all;org.h2.Trigger.fire");
+            assert!(text.starts_with("innermost application frame"), "{text}");
+            assert!(remedy.starts_with("make Orders.all cheaper"), "{remedy}");
+        }
     }
 
     #[test]

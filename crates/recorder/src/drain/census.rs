@@ -6,6 +6,7 @@ use crate::runtime::process_wide::State;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use crate::threads::ThreadName;
+use dwell_signal::sys::cpu_ns_of;
 use dwell_signal::{Engine, Registration};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -35,6 +36,8 @@ pub struct Census<R: Runtime> {
     took: Duration,
     /// Whether unknown threads are born since the recording began.
     born: bool,
+    /// Checks for CPU time without samples since the last search.
+    checks: u32,
     /// Keys of threads whose last sample has been drained.
     pub gone: Vec<u64>,
 }
@@ -53,6 +56,7 @@ impl<R: Runtime> Census<R> {
             looked: Instant::now(),
             took: Duration::ZERO,
             born: !before,
+            checks: 0,
             gone: Vec::new(),
         }
     }
@@ -77,44 +81,55 @@ impl<R: Runtime> Census<R> {
         }
     }
 
+    /// The CPU time without samples is being checked. Time that two checks find is reported.
+    pub fn note_check(&mut self) {
+        self.checks += 1;
+    }
+
     /// Registers the threads that were not reported: the runtime's helpers, native ones.
     pub fn find(&mut self, engine: &'static Engine) {
-        let began = Instant::now();
-        self.looked = began;
+        // On a busy machine, a search can stand still for longer than it works.
+        let began = process::own_cpu();
+        self.looked = Instant::now();
         self.count = self.files.count();
-        let tids = process::thread_ids();
+        self.add(process::thread_ids(), engine);
+        self.took = process::own_cpu().saturating_sub(began);
+        let pause = PAUSE_MIN.max(self.took * SHARE_MAX);
+        self.not_before = Instant::now() + pause;
+    }
+
+    fn add(&mut self, tids: Vec<i32>, engine: &'static Engine) {
+        // The time of an unknown thread that two checks have found was reported.
+        let born = self.born && self.checks < 2;
+        self.checks = 0;
         for &tid in &tids {
             if !self.seen.contains(&tid) {
-                self.recorder
-                    .registry
-                    .add_if_new(tid, self.born, |newborn| {
-                        let comm = process::thread_comm(tid);
-                        let name = ThreadName {
+                self.recorder.registry.add_if_new(tid, born, |newborn| {
+                    let comm = process::thread_comm(tid);
+                    let name = ThreadName {
+                        tid,
+                        comm,
+                        ..ThreadName::default()
+                    };
+                    let user = self.recorder.threads.add(name);
+                    let seed = self.recorder.threads.seed(user);
+                    engine
+                        .register(&Registration {
                             tid,
-                            comm,
-                            ..ThreadName::default()
-                        };
-                        let user = self.recorder.threads.add(name);
-                        let seed = self.recorder.threads.seed(user);
-                        engine
-                            .register(&Registration {
-                                tid,
-                                seed,
-                                user,
-                                newborn,
-                                ..Registration::default()
-                            })
-                            .ok()
-                    });
+                            seed,
+                            user,
+                            newborn,
+                            ..Registration::default()
+                        })
+                        .ok()
+                });
             }
         }
         self.seen = tids.into_iter().collect();
+        // The list may lack a thread that has left since, but still runs.
         self.recorder
             .registry
-            .forget_left(|tid| self.seen.contains(&tid));
-        self.took = began.elapsed();
-        let pause = PAUSE_MIN.max(self.took * SHARE_MAX);
-        self.not_before = Instant::now() + pause;
+            .forget_left(|tid| cpu_ns_of(tid).is_ok());
     }
 
     /// Opens the sources of signals of young threads that live on. Recycles
@@ -130,6 +145,66 @@ impl<R: Runtime> Census<R> {
             let registry = &self.recorder.registry;
             registry.forget(record.tid(), record, owed_ns);
             self.gone.push(record.user());
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Alone, Mock, alone};
+    use std::sync::mpsc;
+
+    const USED: Duration = Duration::from_millis(20);
+
+    /// Calls `test` while a thread lives that has used [`USED`] since the recording began.
+    fn beside_a_thread(test: impl FnOnce(&Alone, &mut Census<Mock>, i32)) {
+        let alone = alone();
+        let recorder: &'static State<Mock> = alone.agent();
+        recorder.registry.rebase();
+        let mut census = Census::new(recorder, false);
+        let (tell, told) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            while process::own_cpu() < USED {
+                std::hint::spin_loop();
+            }
+            tell.send(process::own_tid()).unwrap();
+            let _ = ends.recv();
+        });
+        test(&alone, &mut census, told.recv().unwrap());
+        drop(end);
+        thread.join().unwrap();
+    }
+
+    /// Whether the samples of the found threads stand for their whole life.
+    fn is_whole_life(census: &Census<Mock>) -> bool {
+        census.recorder.registry.sampled_cpu_ns() >= USED.as_nanos() as u64
+    }
+
+    /// Otherwise its time would be counted twice: as time without samples, and by its samples.
+    #[test]
+    fn thread_that_two_checks_found_is_no_newborn() {
+        for (checks, expected) in [(0, true), (1, true), (2, false), (9, false)] {
+            beside_a_thread(|alone, census, tid| {
+                (0..checks).for_each(|_| census.note_check());
+                census.add(vec![tid], alone.engine());
+                assert_eq!(is_whole_life(census), expected, "{checks} checks");
+            });
+        }
+    }
+
+    /// It began after the list of threads was read, and left before the search was over.
+    #[test]
+    fn thread_that_left_during_a_search_is_no_newborn() {
+        beside_a_thread(|alone, census, tid| {
+            census.add(vec![tid], alone.engine());
+            let cpu_ns = cpu_ns_of(tid).unwrap();
+            let record = census.recorder.registry.end(tid, cpu_ns, None).unwrap();
+            alone.engine().end(record);
+            census.add(vec![], alone.engine());
+            census.add(vec![tid], alone.engine());
+            assert!(!is_whole_life(census));
         });
     }
 }

@@ -55,6 +55,8 @@ impl Keeper {
     ) {
         self.has_new_signal |= keep_signal(setup.engine);
         census.find_in_time(setup.engine);
+        // The drainer's next step.
+        census.note_check();
         setup.engine.check_lifetimes();
         self.tended = setup.engine.tend_some(self.tended, TENDED_MAX);
         self.silent.look(setup.engine, |record, why, owed_ns| {

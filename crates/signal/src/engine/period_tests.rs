@@ -179,3 +179,73 @@ fn may_have_merged_needs_room_for_two_periods() {
     assert!(!merged(1000, 1100, 900), "clocks that go back");
     assert!(!may_have_merged(u64::MAX, (5, 0), 5));
 }
+
+/// The weight of a thread that is registered at `begin_ns` of its CPU time, and ends at `end_ns`.
+fn life(seed: u64, (begin_ns, end_ns): (u64, u64), late_ns: u64, ahead: f64) -> u64 {
+    let mut plan = Plan::in_blocks(seed, MS, 0);
+    let first = plan.wake_up_ns(begin_ns);
+    let on_timer = |ns: u64| (ns as f64 * (1.0 - ahead)) as u64;
+    let period_ns = first - begin_ns;
+    let mut event = Event {
+        period_ns,
+        next_ns: begin_ns + on_timer(period_ns),
+        credit: 1,
+    };
+    let mut weight_ns = 0;
+    loop {
+        let now_ns = event.next_ns + late_ns;
+        if now_ns >= end_ns {
+            if plan.next_point_ns() <= end_ns {
+                weight_ns += plan.due(end_ns, false).weight_ns;
+            }
+            return weight_ns;
+        }
+        event.credit -= 1;
+        let due = plan.due(now_ns, event.period_ns == plan.width_ns());
+        weight_ns += due.weight_ns;
+        let standing = Standing {
+            period_ns: event.period_ns,
+            width_ns: plan.width_ns(),
+            gap_ns: due.wake_up_ns - now_ns,
+            steady: due.steady,
+            on_time: due.on_time,
+            silenced: event.credit == 0,
+        };
+        if let Some(period_ns) = to_set(&standing) {
+            event.period_ns = period_ns;
+            event.next_ns = now_ns + on_timer(period_ns);
+        } else {
+            event.next_ns += on_timer(event.period_ns);
+        }
+        let in_step = event.period_ns == plan.width_ns();
+        event.credit += to_grant(event.credit, plan.left_in_block(), in_step);
+    }
+}
+
+/// Late signals, a begin that is late, and a timer that loses time change no weight. Otherwise each
+/// short thread of a busy machine weighs more than its CPU time: 50 us, if its signals are 60 us
+/// late.
+#[test]
+fn late_signals_do_not_change_the_weight_of_a_life() {
+    const LIVES: u64 = 20_000;
+    for windows in [1, 2, 3, 10, 100] {
+        let (mut weight, mut used) = (0.0, 0.0);
+        for seed in 0..LIVES {
+            let end_ns = windows * MS + seed * 7919 % MS;
+            let weight_ns = life(seed, (0, end_ns), 0, 0.0);
+            for (begin_us, late_us, ahead) in [(200, 10, 0.0), (200, 60, 0.0), (300, 10, -0.01)] {
+                let begin_ns = begin_us * 1000;
+                let late = life(seed, (begin_ns, end_ns), late_us * 1000, ahead);
+                assert_eq!(
+                    late, weight_ns,
+                    "{seed}: {windows} windows, {late_us} us late"
+                );
+            }
+            weight += weight_ns as f64;
+            used += end_ns as f64;
+        }
+        // A life has a window of at most 1.5 MS more or less.
+        let bound = 5.0 * (LIVES as f64).sqrt() * 0.75 * MS as f64;
+        assert!((weight - used).abs() <= bound, "{weight} for {used}");
+    }
+}

@@ -173,13 +173,17 @@ impl Drop for Place {
     }
 }
 
-/// Waits for a command's end and collects its output.
+/// Waits for a command's end and collects its output. The lines that a command prints only if its
+/// work takes long are left out: that depends on the machine.
 pub fn finish(child: Child) -> Done {
     let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    let is_progress = |line: &&str| line.starts_with("dwell: ") && line.ends_with(" ...\n");
+    let lines = err.split_inclusive('\n');
     Done {
         status: output.status,
         out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
+        err: lines.filter(|line| !is_progress(line)).collect(),
     }
 }
 
@@ -230,10 +234,15 @@ fn busy_words_of(jar: &Path, seconds: u32) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
+/// Longer than any test takes on a slow machine. A test ends its programs, and the runner those of
+/// a test that hangs.
+const LONG_SECONDS: u32 = 600;
+
 /// Command line of a program whose only thread sleeps.
 fn resting_words_of(jar: &Path) -> Vec<String> {
     let jar = jar.to_str().unwrap();
-    let words = ["-cp", jar, "io.dwell.test.Idle", "threads=1", "seconds=120"];
+    let seconds = format!("seconds={LONG_SECONDS}");
+    let words = ["-cp", jar, "io.dwell.test.Idle", "threads=1", &seconds];
     words.map(str::to_owned).to_vec()
 }
 
@@ -252,7 +261,7 @@ pub struct Busy {
 
 impl Busy {
     pub fn start(jdk: &Jdk) -> Busy {
-        Busy::with(Command::new(jdk.java()), busy_words(120))
+        Busy::with(Command::new(jdk.java()), busy_words(LONG_SECONDS))
     }
 
     /// An idle JVM, for tests that do not depend on its work, so that other tests get the
@@ -264,7 +273,7 @@ impl Busy {
     /// Runs it as another user or in a container: `command` gets the JVM's command line as
     /// arguments. Only its owner may be able to read the repository.
     pub fn elsewhere(command: Command) -> Busy {
-        Busy::with(command, busy_words_of(&copy_of_programs(), 120))
+        Busy::with(command, busy_words_of(&copy_of_programs(), LONG_SECONDS))
     }
 
     /// The same, but idle.
