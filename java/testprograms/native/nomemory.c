@@ -4,8 +4,8 @@
  * allocate for themselves is theirs to survive: so never on the thread that starts the JVM and the
  * agent's threads, as the handle of a new thread does not come from the agent's allocator. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +34,31 @@ __attribute__((constructor)) static void read_wish(void)
     }
 }
 
+/* Whether the agent's library has the code at `address`; then the loader's list ends there. */
+static int has_code(struct dl_phdr_info *info, size_t size, void *address)
+{
+    (void)size;
+    if (info->dlpi_name == NULL || strstr(info->dlpi_name, "libdwell.so") == NULL) {
+        return 0;
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t offset = (uintptr_t)address - info->dlpi_addr - header->p_vaddr;
+        if (header->p_type == PT_LOAD && offset < header->p_memsz) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Takes the same lock as a caller that reads the loader's list: dladdr takes another one, which
+ * dlopen takes first. */
 static int is_agents(void *caller)
 {
     uintptr_t here = (uintptr_t)caller >> 12;
     if (here != page) {
-        Dl_info info;
         page = here;
-        is_page_agents = dladdr(caller, &info) != 0 && info.dli_fname != NULL &&
-                         strstr(info.dli_fname, "libdwell.so") != NULL;
+        is_page_agents = dl_iterate_phdr(has_code, caller) != 0;
     }
     return is_page_agents;
 }

@@ -178,7 +178,11 @@ impl Drop for Place {
 pub fn finish(child: Child) -> Done {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
-    let is_progress = |line: &&str| line.starts_with("dwell: ") && line.ends_with(" ...\n");
+    // An error may end in a command to complete.
+    let is_progress = |line: &&str| {
+        let is_error = line.ends_with("java ...\n");
+        line.starts_with("dwell: ") && line.ends_with(" ...\n") && !is_error
+    };
     let lines = err.split_inclusive('\n');
     Done {
         status: output.status,
