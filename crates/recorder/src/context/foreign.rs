@@ -28,13 +28,14 @@ pub fn find(modules: &Modules) {
         return;
     }
     let exports = modules.thread_contexts();
-    let blocks = match exports.is_empty() {
+    let libraries = match exports.is_empty() {
         true => Vec::new(),
-        false => loader::thread_local_blocks(),
+        false => loader::loaded_with_blocks(),
     };
     let mut found = exports.iter().filter_map(|(base, offset)| {
-        let block = blocks.iter().find(|block| block.base == *base)?;
-        place(block, *offset)?.to_bits()
+        let mut libraries = libraries.iter();
+        let block = libraries.find(|it| it.base == *base)?.block;
+        place(&block, *offset)?.to_bits()
     });
     for variable in &VARIABLES {
         variable.store(found.next().unwrap_or(0), Ordering::Release);
@@ -109,11 +110,7 @@ mod tests {
 
     #[test]
     fn variable_outside_its_block_has_no_place() {
-        let block = |below| loader::Block {
-            base: 0x1000,
-            module: 3,
-            below,
-        };
+        let block = |below| loader::Block { module: 3, below };
         let fixed = Variable::Fixed { below: 8 };
         assert_eq!(place(&block(Some(24)), 16), Some(fixed));
         assert_eq!(place(&block(Some(24)), 25), None);
