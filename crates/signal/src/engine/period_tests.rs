@@ -14,6 +14,22 @@ struct Event {
     credit: u32,
 }
 
+impl Event {
+    /// Handles a signal: the weight of its sample, and the period to set, if any.
+    fn handle(&self, plan: &mut Plan, now_ns: u64) -> (u64, Option<u64>) {
+        let due = plan.due(now_ns, self.period_ns == plan.width_ns());
+        let standing = Standing {
+            period_ns: self.period_ns,
+            width_ns: plan.width_ns(),
+            gap_ns: due.wake_up_ns - now_ns,
+            steady: due.steady,
+            on_time: due.on_time,
+            silenced: self.credit == 0,
+        };
+        (due.weight_ns, to_set(&standing))
+    }
+}
+
 /// The result of a run of signals.
 #[derive(Default)]
 struct Run {
@@ -47,19 +63,11 @@ fn play(interval_ns: u64, length_ns: u64, late_ns: impl Fn(u64) -> u64, lost_ns:
         event.credit -= 1;
         known = if event.credit == 0 { 0 } else { known - 1 };
         assert_eq!(known, event.credit);
-        let due = plan.due(now_ns, event.period_ns == plan.width_ns());
-        if due.weight_ns > 0 {
-            run.samples.push((now_ns, due.weight_ns));
+        let (weight_ns, period_ns) = event.handle(&mut plan, now_ns);
+        if weight_ns > 0 {
+            run.samples.push((now_ns, weight_ns));
         }
-        let standing = Standing {
-            period_ns: event.period_ns,
-            width_ns: plan.width_ns(),
-            gap_ns: due.wake_up_ns - now_ns,
-            steady: due.steady,
-            on_time: due.on_time,
-            silenced: event.credit == 0,
-        };
-        if let Some(period_ns) = to_set(&standing) {
+        if let Some(period_ns) = period_ns {
             run.set += 1;
             run.set_enabled += u64::from(event.credit > 0);
             event.period_ns = period_ns;
@@ -201,17 +209,9 @@ fn life(seed: u64, (begin_ns, end_ns): (u64, u64), late_ns: u64, ahead: f64) -> 
             return weight_ns;
         }
         event.credit -= 1;
-        let due = plan.due(now_ns, event.period_ns == plan.width_ns());
-        weight_ns += due.weight_ns;
-        let standing = Standing {
-            period_ns: event.period_ns,
-            width_ns: plan.width_ns(),
-            gap_ns: due.wake_up_ns - now_ns,
-            steady: due.steady,
-            on_time: due.on_time,
-            silenced: event.credit == 0,
-        };
-        if let Some(period_ns) = to_set(&standing) {
+        let (due_ns, period_ns) = event.handle(&mut plan, now_ns);
+        weight_ns += due_ns;
+        if let Some(period_ns) = period_ns {
             event.period_ns = period_ns;
             event.next_ns = now_ns + on_timer(period_ns);
         } else {
