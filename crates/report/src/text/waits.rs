@@ -184,7 +184,14 @@ impl Report<'_> {
         let mut rows: Vec<_> = sums.into_iter().collect();
         rows.sort_by_key(|(_, (weight, _))| std::cmp::Reverse(weight.sum));
         self.raw("");
-        self.raw("Where threads waited most (innermost application frame)");
+        let outside = match profile.info().platform() {
+            Platform::Jvm => "the JDK",
+            Platform::Mono => "Mono's libraries",
+        };
+        // Libraries of the program count as the program. Some stacks have only frames of the JDK.
+        self.raw(&format!(
+            "Where threads waited most (innermost frame outside {outside}, if any)"
+        ));
         self.raw("     share     +-         time    samples  cause: method, on what");
         for ((cause, method, detail), (weight, owners)) in rows.iter().take(PLACE_ROWS) {
             let head = row_head(weight, all);
@@ -419,5 +426,36 @@ mod tests {
                 "no line {line:?} in\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn waits_with_frames_of_the_jdk_only_are_listed() {
+        let mut builder = dwell_profile::Builder::default();
+        let worker = builder.thread("worker-1", 1, 1, false);
+        let method = builder.method("jdk.internal.misc.Unsafe", "park", "");
+        let frame = builder.frame(method, 0, FrameKind::C2);
+        let jdk_only = builder.stack([frame]);
+        let park = builder.cause("park");
+        builder.look(Look {
+            time_ns: 0,
+            duration_ns: 0,
+            thread: worker,
+            node: jdk_only,
+            cause: park,
+            weight_ns: 250_000_000,
+            count: 1,
+            choices: 0,
+            context: None,
+            detail: None,
+            owner: None,
+            owner_node: None,
+        });
+        has_lines(
+            &crate::text(&builder.finish()),
+            &[
+                "Where threads waited most (innermost frame outside the JDK, if any)",
+                "   100.0 %    0.0       250 ms          1  park: jdk.internal.misc.Unsafe.park",
+            ],
+        );
     }
 }
