@@ -1,7 +1,9 @@
 // Everything at once that a moving collector and a sampling signal may get wrong together; each
-// worker checks what it made. Arguments: seconds, and which workers (all). Prints "bad N", and how much was done.
+// worker checks what it made. Arguments: seconds, or cpu=SECONDS of CPU time, and which workers (all). Prints
+// "bad N", and how much was done.
 using System;
 using System.Collections.Generic;
+using System.Diagnostics;
 using System.Reflection.Emit;
 using System.Runtime.InteropServices;
 using System.Threading;
@@ -131,8 +133,14 @@ static class Stress {
         Check((int)sum == 50000);
     }
 
+    // Other load may take the machine, so this waits for minutes.
+    static void WaitForCpu(double seconds) {
+        var process = Process.GetCurrentProcess();
+        for (int i = 0; i < 6000 && process.TotalProcessorTime.TotalSeconds < seconds; i++) Thread.Sleep(20);
+    }
+
     static int Main(string[] args) {
-        double seconds = args.Length > 0 ? double.Parse(args[0]) : 5;
+        string length = args.Length > 0 ? args[0] : "5";
         Action[] all = { Trees, Strings, Arrays, Small, Exceptions, Callbacks, Dynamic, Churn, Locks, Boxing, Locks };
         var works = all;
         if (args.Length > 1) {
@@ -147,7 +155,8 @@ static class Stress {
             threads[i].Name = works[i].Method.Name;
             threads[i].Start();
         }
-        Thread.Sleep((int)(seconds * 1000));
+        if (length.StartsWith("cpu=")) WaitForCpu(double.Parse(length.Substring(4)));
+        else Thread.Sleep((int)(double.Parse(length) * 1000));
         over = true;
         foreach (var thread in threads) thread.Join();
         for (int i = 0; i < works.Length; i++) Console.WriteLine(threads[i].Name + " " + counts[i]);

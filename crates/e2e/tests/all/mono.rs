@@ -218,7 +218,7 @@ fn thread_held_in_handler_inside_allocator_is_harmless() {
         .env("MONO_THREADS_SUSPEND", "preemptive")
         .env("MONO_GC_PARAMS", "nursery-size=512k")
         .env("DWELL_MONO_HOLD_US", "300");
-    let workers = "stress.exe 6 Small Trees Small Trees Small".split(' ');
+    let workers = "stress.exe cpu=10 Small Trees Small Trees Small".split(' ');
     let (ran, view) = mono.record(command.args(workers), "held.jfr");
     assert_eq!(ran.number("bad"), 0, "{ran:?}");
     let in_allocators = view
@@ -247,7 +247,7 @@ fn stops_and_samples_meet_in_each_others_handlers() {
             .env("MONO_GC_PARAMS", "nursery-size=512k")
             .env("DWELL_MONO_HOLD_US", "300")
             .env("DWELL_MONO_COUNT_STOPS", "1");
-        let workers = "stress.exe 3 Small Trees Small Trees Small".split(' ');
+        let workers = "stress.exe cpu=6 Small Trees Small Trees Small".split(' ');
         let (ran, view) = mono.record(command.args(workers), &file);
         assert_eq!(ran.number("bad"), 0, "{mode}: {ran:?}");
         check_weights(&view);
