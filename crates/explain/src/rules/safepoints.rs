@@ -16,6 +16,8 @@ const LATE_NS: u64 = 1_000_000;
 const MOST: usize = 2;
 /// The state of a thread that had no processor.
 const STARVED: &str = "runnable";
+/// The state of a thread that waited for memory.
+const FAULTS: &str = "page-fault";
 
 /// Late threads in one place.
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return Verdict::Found(Vec::new());
     }
     let is_starved = starvation::speaks(facts) || throttling::speaks(facts);
+    // A page fault is long where the thread that holds the memory's lock has no processor.
+    let by_chance = |state: &str| state == STARVED || (is_starved && state == FAULTS);
     let found = culprits(facts)
         .into_iter()
         .filter(|((_, state), _)| state != STARVED || !is_starved)
@@ -50,7 +54,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
             let share = Share::counted(culprit.held_ns, span_ns, "the time recorded");
             // A thread without a processor is late by chance. The rule for starvation covers that
             // case.
-            let is_long = culprit.longest_ns >= LONGEST_NS && state != STARVED;
+            let is_long = culprit.longest_ns >= LONGEST_NS && !by_chance(&state);
             let is_large = share.value >= SHARE / 2.0 || is_long;
             is_large.then(|| named(facts, share, &place, &state, &culprit))
         });
@@ -58,7 +62,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let names = facts.profile.names();
     let mut late = facts.profile.late().iter();
     let is_chance = share.value < SHARE || is_starved;
-    if is_chance && late.any(|late| names.text(late.state) == STARVED) {
+    if is_chance && late.any(|late| by_chance(names.text(late.state))) {
         return Verdict::Found(found);
     }
     if found.is_empty() {
@@ -184,7 +188,7 @@ fn remedy(place: &str, state: &str) -> String {
             "{place} could not stop because it had no CPU: give the process more CPUs, or let \
              fewer threads run at once"
         ),
-        "page-fault" => format!(
+        FAULTS => format!(
             "{place} waited for memory: avoid swapping (mlock, a smaller heap), touch the heap at \
              the start (-XX:+AlwaysPreTouch), and do not map files that are not in memory"
         ),
@@ -267,6 +271,27 @@ mod tests {
         assert_eq!(art.found(check).len(), 1);
         art.look("w-1", "", "runnable", "app.Sum.loop", 60, 20);
         assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn one_long_page_fault_where_all_lack_processors_is_chance() {
+        let mut art = Art::default();
+        art.safepoint(80, 1)
+            .late("w-1", "app.Sum.loop", "page-fault", 80);
+        art.cpu("w-1", "", "app.Sum.loop", 60, 10);
+        assert_eq!(art.found(check).len(), 1);
+        art.look("w-1", "", "runnable", "app.Sum.loop", 60, 20);
+        assert_eq!(art.found(check), []);
+    }
+
+    #[test]
+    fn many_page_faults_where_all_lack_processors_are_named() {
+        let mut art = Art::default();
+        art.safepoint(80, 10)
+            .late("w-1", "app.Sum.loop", "page-fault", 800);
+        art.cpu("w-1", "", "app.Sum.loop", 60, 10);
+        art.look("w-1", "", "runnable", "app.Sum.loop", 60, 20);
+        assert_eq!(art.found(check).len(), 1);
     }
 
     #[test]
