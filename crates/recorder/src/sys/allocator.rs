@@ -126,7 +126,7 @@ fn without_malloc(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
 /// Memory from `malloc`, or else from our reserve.
 fn some(layout: Layout, malloc: impl Fn() -> *mut u8) -> *mut u8 {
     #[cfg(test)]
-    watch::note();
+    super::watch::note();
     let pointer = malloc();
     match pointer.is_null() {
         true => without_malloc(layout, malloc),
@@ -156,7 +156,7 @@ unsafe impl GlobalAlloc for Enough {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         #[cfg(test)]
-        watch::note();
+        super::watch::note();
         if !RESERVE.has(pointer) {
             // SAFETY: the same contract, see above; a block that stays as it was if this fails.
             let moved = unsafe { System.realloc(pointer, layout, size) };
@@ -180,7 +180,7 @@ unsafe impl GlobalAlloc for Enough {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         #[cfg(test)]
-        watch::note();
+        super::watch::note();
         if RESERVE.has(pointer) {
             // SAFETY: it came from there with this layout, and the caller gives it up.
             unsafe { RESERVE.give(pointer, layout.size(), layout.align()) };
@@ -188,42 +188,5 @@ unsafe impl GlobalAlloc for Enough {
         }
         // SAFETY: the same contract, see above.
         unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// Counts the calls of a thread to the allocator where there may be none.
-#[cfg(test)]
-pub mod watch {
-    use std::cell::Cell;
-
-    thread_local! {
-        static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
-        static CALLS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    /// The calling thread should not allocate until the value is dropped.
-    pub struct Watch(());
-
-    impl Watch {
-        /// From now on.
-        pub fn begin() -> Watch {
-            IS_WATCHED.set(true);
-            Watch(())
-        }
-    }
-
-    impl Drop for Watch {
-        fn drop(&mut self) {
-            IS_WATCHED.set(false);
-        }
-    }
-
-    /// How often it did so.
-    pub fn calls() -> u64 {
-        CALLS.get()
-    }
-
-    pub(super) fn note() {
-        CALLS.set(CALLS.get() + u64::from(IS_WATCHED.get()));
     }
 }

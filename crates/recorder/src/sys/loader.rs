@@ -23,7 +23,7 @@ type Callback = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void
 /// not allocate.
 fn iterate<T>(callback: Callback, out: &mut T) {
     #[cfg(test)]
-    let _watch = super::allocator::watch::Watch::begin();
+    let _watch = super::watch::Watch::begin();
     // SAFETY: each callback gets a pointer to what it expects, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut *out).cast()) };
 }
@@ -286,7 +286,7 @@ impl Drop for Library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::allocator::watch;
+    use crate::sys::watch;
     use std::cell::Cell;
 
     thread_local! {

@@ -13,3 +13,5 @@ mod reserve;
 pub mod shown;
 pub mod switches;
 pub mod task;
+#[cfg(test)]
+mod watch;
