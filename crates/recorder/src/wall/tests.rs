@@ -4,6 +4,7 @@ use super::*;
 use crate::looks::shelf::Notes;
 use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
+use dwell_wallclock::Fingerprint;
 
 /// The setup of a sampler that runs on the test's own thread.
 struct Begun {
@@ -147,6 +148,44 @@ fn reused_record_replaces_ended_thread() {
     assert!(sampler.members.contains(index) && sampler.members.len() == 1);
     assert_eq!(sampler.known[index as usize].thread, second);
     assert_eq!(sampler.threads.of_id(1), None);
+}
+
+/// It was found running for a tick, and a quarter of its time was spent waiting for a processor. Then
+/// it was found woken for a tick.
+#[test]
+fn thread_that_ends_has_the_waits_that_reads_found() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 9, 1);
+    begun.update(&mut sampler);
+    let index = begun.own().index();
+    sampler.known[index as usize].ready_part = 0.25;
+    for (number, found) in [(1, Fingerprint::running()), (2, Fingerprint::woken())] {
+        let tick = Tick {
+            number,
+            interval_ns: 20_000_000,
+            ..Tick::default()
+        };
+        sampler.clock.begin_tick(tick, 20_000_000);
+        assert_eq!(sampler.clock.due(), [index]);
+        assert!(
+            !sampler
+                .clock
+                .read(index, found, (0, || None), true, |_| true)
+        );
+    }
+    begun.agent.own_thread_ends();
+    sampler.update_members(&begun.setup.shelf);
+    let notes = begun.setup.shelf.lock();
+    let waits = notes.notes.iter().find_map(|note| match note {
+        Note::Ready {
+            weight_ns,
+            woken_ns,
+            ..
+        } => Some((*weight_ns, *woken_ns)),
+        _ => None,
+    });
+    assert_eq!(waits, Some((25_000_000, 20_000_000)));
 }
 
 #[test]
