@@ -327,6 +327,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.clock.census_done(ids.len(), census_ns, share);
         let backlog_ns = self.sample_backlog(shelf);
         if last {
+            let all = (0..self.members.end()).filter(|id| self.members.contains(*id));
+            let all: Vec<u32> = all.collect();
+            all.into_iter().for_each(|id| self.account(id, true, shelf));
             let early_ns = self.grid.until_ns().saturating_sub(now_ns);
             self.clock.finish(early_ns);
             self.report_ended(shelf);

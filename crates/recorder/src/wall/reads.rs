@@ -101,7 +101,7 @@ impl<R: Runtime> Sampler<'_, R> {
                 sampled_ns += self.sample(*id, shelf);
             }
             if read.is_changed {
-                self.account(*id, shelf);
+                self.account(*id, false, shelf);
             }
         }
         self.counts.by_page += self.kernel.take_answered();
@@ -219,9 +219,9 @@ impl<R: Runtime> Sampler<'_, R> {
         (fingerprint, context)
     }
 
-    /// Reads the kernel's account of a thread, if that is due: how long it ran, waited for a
-    /// processor, and waited otherwise.
-    fn account(&mut self, id: u32, shelf: &Shelf) {
+    /// Reads the kernel's account of a thread, if that is due or this is the last tick: how long it
+    /// ran, waited for a processor, and waited otherwise.
+    pub(super) fn account(&mut self, id: u32, is_last: bool, shelf: &Shelf) {
         let moving_ns = self.schedule_ns();
         let (seen, known) = (
             self.seen.get_mut(id as usize),
@@ -241,7 +241,7 @@ impl<R: Runtime> Sampler<'_, R> {
             true => SCHEDULE_CALM_NS,
             false => moving_ns,
         };
-        let is_due = passed_ns >= period_ns;
+        let is_due = passed_ns >= period_ns || is_last;
         // A thread that ends before its first account: see `remove`.
         let age = self.number.saturating_sub(seen.since) + 1;
         let is_new = known.schedule == Some(Schedule::default());
