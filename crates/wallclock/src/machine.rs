@@ -35,8 +35,31 @@ struct Cold<W> {
     /// The context that the thread works for.
     work: Option<W>,
     balance: Balance,
-    /// Time that reads found it running, since it was taken last.
-    running_ns: u64,
+    found: Found<W>,
+}
+
+/// What reads found of a thread that could run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<W> {
+    /// Time that they found it running, in ns: it was on a processor, or preempted.
+    pub running_ns: u64,
+    /// Time that they found it woken and without a processor yet, as far as that was asked, in ns.
+    pub woken_ns: u64,
+    /// One of the waits that it was woken from, as class and work. Each has the same chance.
+    pub left: Option<(u8, W)>,
+    /// The number of these waits.
+    lefts: u32,
+}
+
+impl<W> Default for Found<W> {
+    fn default() -> Found<W> {
+        Found {
+            running_ns: 0,
+            woken_ns: 0,
+            left: None,
+            lefts: 0,
+        }
+    }
 }
 
 impl<W> Default for Cold<W> {
@@ -45,7 +68,7 @@ impl<W> Default for Cold<W> {
             places: Places::default(),
             work: None,
             balance: Balance::default(),
-            running_ns: 0,
+            found: Found::default(),
         }
     }
 }
@@ -306,6 +329,9 @@ impl<W: Clone> WallClock<W> {
         let Some((weight_ns, ticks)) = self.next_block(id) else {
             return false;
         };
+        if has_run {
+            self.leave(id);
+        }
         let word = mix(fingerprint.word(), key);
         let is_same = |hot: &Hot| hot.class != NONE && hot.word == word;
         let stays = self.hot.get(id as usize).is_some_and(is_same);
@@ -347,6 +373,20 @@ impl<W: Clone> WallClock<W> {
         false
     }
 
+    /// The thread was woken from the wait that its last read found, if it found one.
+    fn leave(&mut self, id: u32) {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return;
+        };
+        if hot.is_labelled && hot.waits() {
+            cold.found.lefts += 1;
+            if self.random.below(cold.found.lefts.into()) == 0 {
+                cold.found.left = cold.work.clone().map(|work| (hot.class, work));
+            }
+        }
+    }
+
     /// A read found the thread running, or ready to.
     fn add_running(&mut self, id: u32, weight_ns: u64) {
         let (hot, cold) = (
@@ -355,7 +395,10 @@ impl<W: Clone> WallClock<W> {
         );
         if let (Some(hot), Some(cold)) = (hot, cold) {
             hot.until_ns = self.tick.at_ns;
-            cold.running_ns += if hot.is_woken { 0 } else { weight_ns };
+            *match hot.is_woken {
+                true => &mut cold.found.woken_ns,
+                false => &mut cold.found.running_ns,
+            } += weight_ns;
         }
     }
 
@@ -568,11 +611,10 @@ impl<W: Clone> WallClock<W> {
         cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
-    /// Takes the time that reads found a thread running since the last call, in ns. It is on a
-    /// processor, or was preempted.
-    pub fn take_running(&mut self, id: u32) -> u64 {
+    /// Takes what reads found of a thread that could run, since the last call.
+    pub fn take_found(&mut self, id: u32) -> Found<W> {
         let cold = self.cold.get_mut(id as usize);
-        cold.map_or(0, |cold| std::mem::take(&mut cold.running_ns))
+        cold.map_or_else(Found::default, |cold| std::mem::take(&mut cold.found))
     }
 
     /// A thread to sample that stays in a place without a sample, if the budget allows one.
