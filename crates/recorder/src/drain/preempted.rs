@@ -5,8 +5,8 @@
 //! that the samples stand for. The next sample alone would not do: periods end at random moments,
 //! often while the thread waits, so short pieces of work would get too much.
 //!
-//! A thread that has ended may have no sample. Its waits get the place of a sample of another thread
-//! that has ended at the same time: the sample stands for both threads' CPU time.
+//! A thread that has ended may have no sample. Its waits get the place of a sample of another one
+//! that has ended at the same time: the sample stands for the CPU time of both.
 
 use crate::record::batch::PendingSample;
 use dwell_wall::random::Random;

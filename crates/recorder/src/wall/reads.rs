@@ -245,7 +245,7 @@ impl<R: Runtime> Sampler<'_, R> {
         // A thread that ends before its first account: see `remove`.
         let age = self.number.saturating_sub(seen.since) + 1;
         let is_new = known.schedule == Some(Schedule::default());
-        if !is_due && !(is_new && age.is_power_of_two()) {
+        if !(is_due || is_new && age.is_power_of_two()) {
             return;
         }
         let Some(now) = self.kernel.schedule(record.tid()) else {

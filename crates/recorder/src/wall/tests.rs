@@ -151,8 +151,8 @@ fn reused_record_replaces_ended_thread() {
     assert_eq!(sampler.threads.of_id(1), None);
 }
 
-/// It was found running for a tick, and a quarter of its time was spent waiting for a processor. Then
-/// it was found woken for a tick.
+/// It was found running for a tick, of which a quarter is a wait for a processor. Then it was found
+/// woken for a tick.
 #[test]
 fn thread_that_ends_has_the_waits_that_reads_found() {
     let begun = begun("");
