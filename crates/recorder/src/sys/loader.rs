@@ -18,7 +18,7 @@ pub struct Generation {
 
 type Callback = unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int;
 
-/// Passes libraries to `callback` (dl_iterate_phdr(3)). The loader's short lock is held meanwhile.
+/// Passes libraries to `callback` (dl_iterate_phdr(3)), which runs under the loader's short lock.
 /// Another thread may wait for that lock within `malloc`, if that calls `dladdr`. So callbacks must
 /// not allocate.
 fn iterate<T>(callback: Callback, out: &mut T) {
@@ -79,7 +79,7 @@ const ROOM: usize = 128;
 const CALLS_MAX: usize = 4;
 
 /// Reads all libraries of the agent's namespace. The loader's lock is not held while names and
-/// headers are read. If a library was unloaded meanwhile, all are read again.
+/// headers are read. If a library is unloaded during that, all are read again.
 fn read(mut room: usize, with_blocks: bool) -> Vec<Loaded> {
     let mut found = Vec::new();
     let Ok(live) = Live::install() else {
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(watch::calls(), before + 2, "one that allocates is noticed");
     }
 
-    /// Other tests may load libraries meanwhile.
+    /// Other tests may load libraries at the same time.
     #[test]
     fn full_buffer_is_enlarged_until_all_libraries_are_found() {
         for room in [0, 1, 2] {
