@@ -37,6 +37,10 @@ struct Cold<W> {
     balance: Balance,
     /// Time that reads found it running, since it was taken last.
     running_ns: u64,
+    /// One of the waits that it was woken from since then, each with the same chance: class and
+    /// work. Their number is that of the waits that reads have seen.
+    left: Option<(u8, W)>,
+    lefts: u32,
 }
 
 impl<W> Default for Cold<W> {
@@ -46,6 +50,8 @@ impl<W> Default for Cold<W> {
             work: None,
             balance: Balance::default(),
             running_ns: 0,
+            left: None,
+            lefts: 0,
         }
     }
 }
@@ -306,6 +312,9 @@ impl<W: Clone> WallClock<W> {
         let Some((weight_ns, ticks)) = self.next_block(id) else {
             return false;
         };
+        if has_run {
+            self.leave(id);
+        }
         let word = mix(fingerprint.word(), key);
         let is_same = |hot: &Hot| hot.class != NONE && hot.word == word;
         let stays = self.hot.get(id as usize).is_some_and(is_same);
@@ -345,6 +354,20 @@ impl<W: Clone> WallClock<W> {
         }
         self.count(id, weight_ns, is_known);
         false
+    }
+
+    /// The thread was woken from the wait that its last read found, if it found one.
+    fn leave(&mut self, id: u32) {
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
+        let (Some(hot), Some(cold)) = (hot, cold) else {
+            return;
+        };
+        if hot.is_labelled && hot.waits() {
+            cold.lefts += 1;
+            if self.random.below(cold.lefts.into()) == 0 {
+                cold.left = cold.work.clone().map(|work| (hot.class, work));
+            }
+        }
     }
 
     /// A read found the thread running, or ready to.
@@ -568,11 +591,15 @@ impl<W: Clone> WallClock<W> {
         cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
-    /// Takes the time that reads found a thread running since the last call, in ns. It is on a
-    /// processor, or was preempted.
-    pub fn take_running(&mut self, id: u32) -> u64 {
-        let cold = self.cold.get_mut(id as usize);
-        cold.map_or(0, |cold| std::mem::take(&mut cold.running_ns))
+    /// Takes the time that reads found a thread running since the last call, in ns: it was on a
+    /// processor, or preempted. Also takes one of the waits that it was woken from, as class and
+    /// work, each with the same chance.
+    pub fn take_running(&mut self, id: u32) -> (u64, Option<(u8, W)>) {
+        let Some(cold) = self.cold.get_mut(id as usize) else {
+            return (0, None);
+        };
+        cold.lefts = 0;
+        (std::mem::take(&mut cold.running_ns), cold.left.take())
     }
 
     /// A thread to sample that stays in a place without a sample, if the budget allows one.

@@ -135,9 +135,39 @@ fn time_found_running_has_no_reads_of_woken_threads() {
         };
         assert!(!clock.read(0, fingerprint, (0, || 0), true, |_| true));
     }
-    assert_eq!(clock.take_running(0), 3 * TICK_NS);
-    assert_eq!(clock.take_running(0), 0);
-    assert_eq!(clock.take_running(1), 0, "no such thread");
+    assert_eq!(clock.take_running(0), (3 * TICK_NS, None));
+    assert_eq!(clock.take_running(0), (0, None));
+    assert_eq!(clock.take_running(1), (0, None), "no such thread");
+}
+
+/// A wait of 30 ticks, one of one tick, and one that is not over.
+#[test]
+fn each_wait_that_a_thread_was_woken_from_has_the_same_chance() {
+    let mut taken = [0; 3];
+    for seed in 0..400 {
+        let mut clock = WallClock::new(Purse::fixed(100), Random::new(seed));
+        tick(&mut clock, 1);
+        clock.begin(0);
+        let mut numbers = 1..;
+        for (wait, ticks) in [(1, 30), (2, 1), (0, 30)] {
+            let fingerprint = Fingerprint::of([u64::from(wait)], false);
+            for (is_first, number) in (0..ticks).map(|at| at == 0).zip(&mut numbers) {
+                tick(&mut clock, number);
+                assert_eq!(clock.due(), [0]);
+                if is_first {
+                    assert!(clock.read(0, fingerprint, (0, || wait), true, |_| true));
+                    sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+                } else {
+                    clock.stays(0);
+                }
+            }
+        }
+        let (_, left) = clock.take_running(0);
+        taken[left.map_or(0, |(_, wait)| usize::from(wait))] += 1;
+        assert_eq!(clock.take_running(0).1, None, "each counts once");
+    }
+    // Half of 400, within four standard errors.
+    assert!(taken[0] == 0 && (160..=240).contains(&taken[1]), "{taken:?}");
 }
 
 /// A thread that has not run since it was found running has been preempted all the time; one that
@@ -164,7 +194,7 @@ fn ready_thread_is_as_its_last_read_found_it() {
                 }
             }
             let expected = if is_preempted { 4 * TICK_NS } else { 0 };
-            assert_eq!(clock.take_running(0), expected);
+            assert_eq!(clock.take_running(0).0, expected);
         }
     }
 }

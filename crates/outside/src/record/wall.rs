@@ -335,12 +335,13 @@ impl Wall {
             return;
         }
         seat.account = Some((now, at_ns));
-        let found_ns = self.clock.take_running(id);
+        let (found_ns, left) = self.clock.take_running(id);
         self.clock.account(id, now.off_since(&then, passed_ns));
         let waited_ns = now.waited_since(&then);
         let woken_ns = seat.woken.of(waited_ns, now.ran_since(&then), found_ns);
         let unknown = Place::unknown(Cause::Runnable);
-        let last = seat.places.last().map(|(_, place)| Place {
+        let left = left.and_then(|(class, ())| seat.place(class));
+        let left = left.map(|place| Place {
             cause: Cause::Runnable,
             detail: None,
             owner: None,
@@ -348,7 +349,7 @@ impl Wall {
             ..place.clone()
         });
         let parts = [
-            (woken_ns, last.unwrap_or_else(|| unknown.clone())),
+            (woken_ns, left.unwrap_or_else(|| unknown.clone())),
             (waited_ns - woken_ns, unknown),
         ];
         for (waited_ns, place) in parts {

@@ -4,14 +4,13 @@
 use super::preempted::{Ready, ReadyWaits};
 use super::sample::Sampler;
 use crate::looks::off::Off;
-use crate::looks::shelf::{Note, Notes, Run};
+use crate::looks::shelf::{Left, Note, Notes, Run};
 use crate::record::batch::{Batch, ContextId, PendingFrame, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::threads::VIRTUAL_KEY;
-use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Outcome};
 use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -52,7 +51,6 @@ struct Current {
     monitor: Monitor,
     is_owned_lock: bool,
     mounted: Option<u64>,
-    context: Option<Context>,
     detail: Option<Arc<str>>,
     failure: Option<&'static str>,
 }
@@ -80,10 +78,6 @@ impl Places {
     fn of(&self, class: u8) -> Option<&Current> {
         let found = self.0.iter().rfind(|(number, _)| *number == class);
         found.map(|(_, current)| current)
-    }
-
-    fn last(&self) -> Option<&Current> {
-        self.0.last().map(|(_, current)| current)
     }
 }
 
@@ -133,6 +127,7 @@ impl WallDrain {
                     at_ns,
                     weight_ns,
                     woken_ns,
+                    left,
                 } => {
                     let ready = Ready {
                         since_ns,
@@ -140,7 +135,7 @@ impl WallDrain {
                         weight_ns,
                         count: 1,
                     };
-                    self.ready(thread, ready, woken_ns, &mut sampler.batch);
+                    self.ready(thread, ready, (woken_ns, left), &mut sampler.batch);
                 }
                 Note::Gone { thread } => self.gone(thread),
                 Note::Name { thread, name } if thread & VIRTUAL_KEY == 0 => {
@@ -212,7 +207,6 @@ impl WallDrain {
             monitor: off.monitor,
             is_owned_lock: off.is_owned_lock,
             mounted: off.mounted,
-            context: off.context,
             detail: off.detail.as_deref().map(Arc::from),
             failure,
         };
@@ -232,14 +226,20 @@ impl WallDrain {
         Kept { frames, hash }
     }
 
-    /// A thread waited for a processor. The time after a wake-up belongs to its last place; for
-    /// other time the place is not known yet.
-    fn ready(&mut self, thread: u64, ready: Ready, woken_ns: u64, batch: &mut Batch) {
+    /// A thread waited for a processor. The time after a wake-up belongs to the wait that it left;
+    /// for other time the place is not known yet.
+    fn ready(
+        &mut self,
+        thread: u64,
+        ready: Ready,
+        (woken_ns, left): (u64, Option<Left>),
+        batch: &mut Batch,
+    ) {
         let woken = Ready {
             weight_ns: woken_ns,
             ..ready
         };
-        let woken_ns = self.woken(thread, &woken, batch);
+        let woken_ns = self.woken(thread, &woken, left, batch);
         let weight_ns = ready.weight_ns.saturating_sub(woken_ns);
         if weight_ns > 0 {
             self.ready.add(thread, Ready { weight_ns, ..ready });
@@ -252,16 +252,19 @@ impl WallDrain {
         self.ready.gone(thread);
     }
 
-    /// Time in which a woken thread waited for a processor, at the place where it was last seen.
+    /// Time in which a woken thread waited for a processor, at the place of the wait that it left.
     /// Returns how much of it could be recorded there.
-    fn woken(&self, thread: u64, woken: &Ready, batch: &mut Batch) -> u64 {
-        let places = self.current.get(&thread).filter(|_| woken.weight_ns > 0);
-        let Some(current) = places.and_then(Places::last) else {
+    fn woken(&self, thread: u64, woken: &Ready, left: Option<Left>, batch: &mut Batch) -> u64 {
+        let left = left.filter(|_| woken.weight_ns > 0);
+        let known = left.and_then(|(class, work)| {
+            let places = self.current.get(&thread)?;
+            Some((places.of(class)?, work))
+        });
+        let Some((current, work)) = known else {
             return 0;
         };
         let stack = current.stack.place(batch, current.truncated);
-        let context = current.context.as_ref();
-        let context = context.map_or(ContextId::NONE, |context| batch.context(context));
+        let context = work.map_or(ContextId::NONE, |context| batch.context(&context));
         let (thread, carrier) = current.who(thread);
         batch.add_wall(PendingWall {
             context,
@@ -412,7 +415,6 @@ mod tests {
                 monitor: Monitor::None,
                 is_owned_lock: false,
                 mounted,
-                context: None,
                 detail: None,
                 failure: None,
             };
@@ -490,9 +492,10 @@ mod tests {
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
         assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
-        assert_eq!(drain.woken(THREAD, &ready(5), &mut batch), 5);
+        let mut woken = |class| drain.woken(THREAD, &ready(5), Some((class, None)), &mut batch);
+        assert_eq!([3, 5].map(&mut woken), [5, 0]);
         let woken = batch.walls().last().unwrap().stack.unwrap();
-        assert_eq!(batch.frames(woken).0, [frame(1)], "that was seen last");
+        assert_eq!(batch.frames(woken).0, [frame(1)]);
     }
 
     fn ready(weight_ns: u64) -> Ready {
@@ -507,7 +510,7 @@ mod tests {
     #[test]
     fn ready_time_belongs_to_samples_of_the_thread() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
-        drain.ready(THREAD, ready(30), 0, &mut batch);
+        drain.ready(THREAD, ready(30), (0, None), &mut batch);
         let sample = sample(&mut batch);
         batch.add(PendingSample {
             thread: THREAD + 1,
@@ -526,10 +529,10 @@ mod tests {
     }
 
     #[test]
-    fn woken_thread_is_runnable_at_its_last_stack() {
+    fn woken_thread_is_runnable_where_it_waited() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, ready(30), 20, &mut batch);
+        drain.ready(THREAD, ready(30), (20, Some((0, None))), &mut batch);
         let [woken] = batch.walls() else {
             panic!("{:?}", batch.walls());
         };
@@ -544,7 +547,7 @@ mod tests {
     fn no_time_is_lost_with_a_thread_that_ends() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, ready(30), 0, &mut batch);
+        drain.ready(THREAD, ready(30), (0, None), &mut batch);
         drain.gone(THREAD);
         drain.place_ready(&mut batch, false);
         // A late note belongs to no known thread.

@@ -37,7 +37,7 @@ pub enum Note {
     /// Samples of a thread that was where the last `Stack` shows.
     Run(Run),
     /// Time in which a thread waited for a processor, from the kernel's account. The time after a
-    /// wake-up belongs to the last `Stack`, any other time to samples of the thread's CPU time.
+    /// wake-up belongs to a wait, any other time to samples of the thread's CPU time.
     Ready {
         /// The thread.
         thread: u64,
@@ -47,8 +47,10 @@ pub enum Note {
         at_ns: u64,
         /// How long.
         weight_ns: u64,
-        /// The part of it after a wake-up.
+        /// The part of it after wake-ups.
         woken_ns: u64,
+        /// One of the waits that they ended.
+        left: Option<Left>,
     },
     /// The thread has exited.
     Gone {
@@ -65,6 +67,9 @@ pub enum Note {
     /// A tick.
     Tick(Tick),
 }
+
+/// The class of a wait's `Stack`, and the context.
+pub type Left = (u8, Option<Arc<Context>>);
 
 /// A thread that owns the object that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +156,14 @@ impl Notes {
     }
 
     /// Adds a thread's waits of `weight_ns` for a processor in a period, if any. `woken_ns` of it
-    /// followed a wake-up at its last known place.
-    pub fn add_ready(&mut self, thread: u64, period: Range<u64>, weight_ns: u64, woken_ns: u64) {
+    /// followed the ends of waits like `left`.
+    pub fn add_ready(
+        &mut self,
+        thread: u64,
+        period: Range<u64>,
+        weight_ns: u64,
+        (woken_ns, left): (u64, Option<Left>),
+    ) {
         if weight_ns > 0 {
             let note = Note::Ready {
                 thread,
@@ -160,6 +171,7 @@ impl Notes {
                 at_ns: period.end,
                 weight_ns,
                 woken_ns,
+                left,
             };
             self.add(note, weight_ns);
         }

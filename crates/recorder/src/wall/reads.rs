@@ -252,7 +252,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let waited_ns = now.waited_since(&then);
-        let found_ns = self.clock.take_running(id);
+        let (found_ns, left) = self.clock.take_running(id);
         let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found_ns);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
@@ -260,7 +260,7 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         let thread = known.thread;
         let period = now_ns - passed_ns..now_ns;
-        shelf.lock().add_ready(thread, period, waited_ns, woken_ns);
+        shelf.lock().add_ready(thread, period, waited_ns, (woken_ns, left));
     }
 
     /// Time between two accounts of a thread that moves.

@@ -104,7 +104,7 @@ impl Teller<'_> {
         found: &mut Found,
     ) {
         let moment = &self.moment;
-        let mut seen = match seen {
+        let seen = match seen {
             Ok(None) => return,
             Ok(Some(seen)) => seen,
             Err(_) => {
@@ -115,9 +115,8 @@ impl Teller<'_> {
         };
         found.looked += 1;
         found.estimated += each;
-        seen.off.context = context_of(seen.id);
-        let work = seen.off.context.map(Arc::new);
-        if moment.only_context && seen.off.context.is_none() {
+        let work = context_of(seen.id).map(Arc::new);
+        if moment.only_context && work.is_none() {
             return;
         }
         let claim = seen.claim.as_ref();
