@@ -55,8 +55,8 @@ impl Entry {
         self.record.weight_ns()
     }
 
-    /// The CPU time of a thread that samples stand for, if they do up to `cpu_ns`. With many threads
-    /// or a slow machine, time passes between the begin of a recording and a thread's first signal.
+    /// The CPU time of a thread that samples stand for, if they do up to `cpu_ns`. Time can pass
+    /// between the begin of a recording and a thread's first signal.
     fn sampled_to_ns(&self, cpu_ns: u64) -> u64 {
         cpu_ns.saturating_sub(self.base_ns.max(self.record.left_out_ns()))
     }

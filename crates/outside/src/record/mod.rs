@@ -194,7 +194,7 @@ impl<'r, 't> Recorder<'r, 't> {
         threads.look(vm, &tasks);
         let virtuals = wanted.wall.and_then(|_| Virtuals::find(vm));
         let (kernel, mounted) = (KernelNames::read(), Mounted::find(vm));
-        // All accounts begin together: what comes before can take seconds on a slow machine.
+        // All accounts begin together, after the steps that can take seconds on a slow machine.
         let chunk = Chunk::new(vm, &wanted);
         let mut wall = wanted
             .wall
@@ -437,7 +437,7 @@ impl<'r, 't> Recorder<'r, 't> {
 
     /// Writes the collected data, and makes the file readable up to here.
     fn flush(&mut self, is_over: bool) -> Result<(), Error> {
-        // First: the threads run on, and the rest takes seconds on a slow machine.
+        // The threads run on, and later steps can take seconds on a slow machine.
         let since = self.cpu_since_start(is_over);
         // A class may have been unloaded, and another one may have its address by now.
         self.namer.forget();
@@ -487,8 +487,8 @@ impl<'r, 't> Recorder<'r, 't> {
         Ok(())
     }
 
-    /// The CPU time of the process in the recording, in user mode and in the kernel. At the end all
-    /// of it has a weight.
+    /// CPU time of the process in the recording, in user mode and in the kernel. `is_over`: time
+    /// without a sample gets its weight.
     fn cpu_since_start(&mut self, is_over: bool) -> (u64, u64) {
         let begun = self.cpu_at_start;
         let since = |(user, system): (u64, u64)| {

@@ -262,8 +262,8 @@ impl ThreadRecord {
         self.state.load(Ordering::Acquire) == LIVE
     }
 
-    /// CPU time at the thread's begin that samples do not stand for: what dwell used for a newborn
-    /// thread, or all that another one used before its first signal was set.
+    /// CPU time at the thread's begin that no sample stands for: dwell's own in a newborn thread,
+    /// or the time before its first signal was set in another one.
     #[must_use]
     pub fn left_out_ns(&self) -> u64 {
         self.left_out_ns.load(Ordering::Relaxed)
