@@ -186,6 +186,12 @@ impl Schedule {
         self.waited_ns.saturating_sub(before.waited_ns)
     }
 
+    /// The part of the time when the thread could run that it waited for a processor.
+    #[must_use]
+    pub fn ready_part(&self) -> f32 {
+        self.waited_ns as f32 / (self.waited_ns + self.on_cpu_ns).max(1) as f32
+    }
+
     /// How long the thread was on a processor since `before`.
     #[must_use]
     pub fn ran_since(&self, before: &Schedule) -> u64 {
@@ -341,6 +347,8 @@ mod tests {
         };
         assert_eq!(schedule(b"12 34 5\n"), Some(expected));
         assert_eq!(schedule(b"12 34\n"), None);
+        let read = |text: &[u8]| schedule(text).unwrap().ready_part();
+        assert_eq!((read(b"30 10 5\n"), read(b"0 0 0\n")), (0.25, 0.0));
         assert_eq!(schedule(b"12 -3 5\n"), None);
     }
 

@@ -35,12 +35,31 @@ struct Cold<W> {
     /// The context that the thread works for.
     work: Option<W>,
     balance: Balance,
-    /// Time that reads found it running, since it was taken last.
-    running_ns: u64,
-    /// One of the waits that it was woken from since then, each with the same chance: class and
-    /// work. Their number is that of the waits that reads have seen.
-    left: Option<(u8, W)>,
+    found: Found<W>,
+}
+
+/// What reads found of a thread that could run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<W> {
+    /// Time that they found it running, in ns: it was on a processor, or preempted.
+    pub running_ns: u64,
+    /// Time that they found it woken and without a processor yet, as far as that was asked, in ns.
+    pub woken_ns: u64,
+    /// One of the waits that it was woken from, as class and work. Each has the same chance.
+    pub left: Option<(u8, W)>,
+    /// The number of these waits.
     lefts: u32,
+}
+
+impl<W> Default for Found<W> {
+    fn default() -> Found<W> {
+        Found {
+            running_ns: 0,
+            woken_ns: 0,
+            left: None,
+            lefts: 0,
+        }
+    }
 }
 
 impl<W> Default for Cold<W> {
@@ -49,9 +68,7 @@ impl<W> Default for Cold<W> {
             places: Places::default(),
             work: None,
             balance: Balance::default(),
-            running_ns: 0,
-            left: None,
-            lefts: 0,
+            found: Found::default(),
         }
     }
 }
@@ -363,9 +380,9 @@ impl<W: Clone> WallClock<W> {
             return;
         };
         if hot.is_labelled && hot.waits() {
-            cold.lefts += 1;
-            if self.random.below(cold.lefts.into()) == 0 {
-                cold.left = cold.work.clone().map(|work| (hot.class, work));
+            cold.found.lefts += 1;
+            if self.random.below(cold.found.lefts.into()) == 0 {
+                cold.found.left = cold.work.clone().map(|work| (hot.class, work));
             }
         }
     }
@@ -378,7 +395,10 @@ impl<W: Clone> WallClock<W> {
         );
         if let (Some(hot), Some(cold)) = (hot, cold) {
             hot.until_ns = self.tick.at_ns;
-            cold.running_ns += if hot.is_woken { 0 } else { weight_ns };
+            *match hot.is_woken {
+                true => &mut cold.found.woken_ns,
+                false => &mut cold.found.running_ns,
+            } += weight_ns;
         }
     }
 
@@ -591,15 +611,10 @@ impl<W: Clone> WallClock<W> {
         cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
-    /// Takes the time that reads found a thread running since the last call, in ns: it was on a
-    /// processor, or preempted. Also takes one of the waits that it was woken from, as class and
-    /// work, each with the same chance.
-    pub fn take_running(&mut self, id: u32) -> (u64, Option<(u8, W)>) {
-        let Some(cold) = self.cold.get_mut(id as usize) else {
-            return (0, None);
-        };
-        cold.lefts = 0;
-        (std::mem::take(&mut cold.running_ns), cold.left.take())
+    /// Takes what reads found of a thread that could run, since the last call.
+    pub fn take_found(&mut self, id: u32) -> Found<W> {
+        let cold = self.cold.get_mut(id as usize);
+        cold.map_or_else(Found::default, |cold| std::mem::take(&mut cold.found))
     }
 
     /// A thread to sample that stays in a place without a sample, if the budget allows one.

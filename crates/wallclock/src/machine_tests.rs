@@ -135,9 +135,10 @@ fn time_found_running_has_no_reads_of_woken_threads() {
         };
         assert!(!clock.read(0, fingerprint, (0, || 0), true, |_| true));
     }
-    assert_eq!(clock.take_running(0), (3 * TICK_NS, None));
-    assert_eq!(clock.take_running(0), (0, None));
-    assert_eq!(clock.take_running(1), (0, None), "no such thread");
+    let found = clock.take_found(0);
+    assert_eq!((found.running_ns, found.woken_ns), (3 * TICK_NS, TICK_NS));
+    assert_eq!(clock.take_found(0), Found::default());
+    assert_eq!(clock.take_found(1), Found::default(), "no such thread");
 }
 
 /// A wait of 30 ticks, one of one tick, and one that is not over.
@@ -162,12 +163,15 @@ fn each_wait_that_a_thread_was_woken_from_has_the_same_chance() {
                 }
             }
         }
-        let (_, left) = clock.take_running(0);
+        let left = clock.take_found(0).left;
         taken[left.map_or(0, |(_, wait)| usize::from(wait))] += 1;
-        assert_eq!(clock.take_running(0).1, None, "each counts once");
+        assert_eq!(clock.take_found(0).left, None, "each counts once");
     }
     // Half of 400, within four standard errors.
-    assert!(taken[0] == 0 && (160..=240).contains(&taken[1]), "{taken:?}");
+    assert!(
+        taken[0] == 0 && (160..=240).contains(&taken[1]),
+        "{taken:?}"
+    );
 }
 
 /// A thread that has not run since it was found running has been preempted all the time; one that
@@ -194,7 +198,7 @@ fn ready_thread_is_as_its_last_read_found_it() {
                 }
             }
             let expected = if is_preempted { 4 * TICK_NS } else { 0 };
-            assert_eq!(clock.take_running(0).0, expected);
+            assert_eq!(clock.take_found(0).running_ns, expected);
         }
     }
 }

@@ -327,7 +327,7 @@ impl Wall {
         let Some(now) = seat.read else { return };
         let Some((then, then_ns)) = seat.account else {
             seat.account = Some((now, at_ns));
-            self.clock.take_running(id);
+            self.clock.take_found(id);
             return;
         };
         let passed_ns = at_ns.saturating_sub(then_ns);
@@ -335,12 +335,14 @@ impl Wall {
             return;
         }
         seat.account = Some((now, at_ns));
-        let (found_ns, left) = self.clock.take_running(id);
+        let found = self.clock.take_found(id);
         self.clock.account(id, now.off_since(&then, passed_ns));
         let waited_ns = now.waited_since(&then);
-        let woken_ns = seat.woken.of(waited_ns, now.ran_since(&then), found_ns);
+        let woken_ns = seat
+            .woken
+            .of(waited_ns, now.ran_since(&then), found.running_ns);
         let unknown = Place::unknown(Cause::Runnable);
-        let left = left.and_then(|(class, ())| seat.place(class));
+        let left = found.left.and_then(|(class, ())| seat.place(class));
         let left = left.map(|place| Place {
             cause: Cause::Runnable,
             detail: None,

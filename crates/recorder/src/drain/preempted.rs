@@ -4,10 +4,13 @@
 //! thread's samples from the period of the account that reported it, in proportion to the CPU time
 //! that the samples stand for. The next sample alone would not do: periods end at random moments,
 //! often while the thread waits, so short pieces of work would get too much.
+//!
+//! A thread that has ended may have no sample. Its waits get the place of a sample of another one
+//! that has ended at the same time: the sample stands for the CPU time of both.
 
 use crate::record::batch::PendingSample;
 use dwell_wall::random::Random;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Waits of a thread during one period of the kernel's account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,7 @@ impl<'a> Wait<'a> {
 pub(super) struct ReadyWaits {
     threads: FxHashMap<u64, Vec<Ready>>,
     /// Threads that have ended.
-    gone: Vec<u64>,
+    gone: FxHashSet<u64>,
     random: Random,
 }
 
@@ -72,7 +75,7 @@ impl Default for ReadyWaits {
     fn default() -> ReadyWaits {
         ReadyWaits {
             threads: FxHashMap::default(),
-            gone: Vec::new(),
+            gone: FxHashSet::default(),
             random: Random::new(0),
         }
     }
@@ -86,9 +89,7 @@ impl ReadyWaits {
 
     /// The thread has ended: its waits are placed next time or never.
     pub fn gone(&mut self, thread: u64) {
-        if self.threads.contains_key(&thread) {
-            self.gone.push(thread);
-        }
+        self.gone.insert(thread);
     }
 
     /// Takes the waits that these samples give a place, and those of ended threads. Others stay, as
@@ -108,16 +109,27 @@ impl ReadyWaits {
             });
             threads.insert(thread, waits.collect());
         }
+        let gone = std::mem::take(&mut self.gone);
+        let (mut of_gone, mut of_gone_ns) = (Vec::new(), 0);
         for sample in samples {
             let platform = sample.carrier.unwrap_or(sample.thread);
+            if gone.contains(&platform) && sample.weight_ns > 0 {
+                of_gone_ns += sample.weight_ns;
+                of_gone.push((of_gone_ns, sample));
+            }
             let waits = threads.get_mut(&platform).into_iter().flatten();
             waits.for_each(|wait| wait.offer(sample, &mut self.random));
         }
         let mut placed = Vec::new();
         for (thread, waits) in threads {
-            let ends = is_end || self.gone.contains(&thread);
-            for wait in waits {
-                if wait.chosen.is_some() || ends {
+            let is_gone = gone.contains(&thread);
+            for mut wait in waits {
+                if is_gone && wait.chosen.is_none() && of_gone_ns > 0 {
+                    let at_ns = self.random.below(of_gone_ns);
+                    let place = of_gone.partition_point(|(until_ns, _)| *until_ns <= at_ns);
+                    wait.chosen = of_gone.get(place).map(|(_, sample)| *sample);
+                }
+                if wait.chosen.is_some() || is_end || is_gone {
                     placed.push((thread, wait.ready, wait.chosen));
                     continue;
                 }
@@ -128,7 +140,6 @@ impl ReadyWaits {
                 }
             }
         }
-        self.gone.clear();
         placed
     }
 }
@@ -203,6 +214,27 @@ mod tests {
         let [(Some(_), 1)] = sums(&mut waits, &samples, false)[..] else {
             panic!("another sample is better than none");
         };
+    }
+
+    #[test]
+    fn waits_of_ended_threads_are_shared_by_their_cpu_time() {
+        const N: u64 = 30_000;
+        let mut waits = ReadyWaits::default();
+        for thread in 100..100 + N {
+            waits.add(thread, ready(0, 10, 1));
+            waits.gone(thread);
+        }
+        let of = |thread, stack, weight_ns| PendingSample {
+            thread,
+            ..sample(5, stack, weight_ns)
+        };
+        let samples = [of(100, 1, 8), of(101, 2, 22), sample(5, 3, 100)];
+        let [(Some(1), short), (Some(2), long)] = sums(&mut waits, &samples, false)[..] else {
+            panic!("all have a place");
+        };
+        assert_eq!(short + long, N);
+        // 8 of 30, within five standard errors.
+        assert!(short.abs_diff(N * 8 / 30) < 400, "{short}");
     }
 
     #[test]

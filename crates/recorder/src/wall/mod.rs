@@ -179,6 +179,8 @@ struct Known<C> {
     schedule: Option<Schedule>,
     /// The part of its waits for a processor after wake-ups.
     woken: Woken,
+    /// The part of its runnable time without a processor, as last read.
+    ready_part: f32,
     /// Switches per second, from the last two accounts.
     switches: f32,
     /// Whether a place for its unsampled time was reported.
@@ -195,6 +197,7 @@ impl<C> Default for Known<C> {
             claim: None,
             schedule: None,
             woken: Woken::default(),
+            ready_part: 0.0,
             switches: 0.0,
             has_unsampled: false,
         }
@@ -324,6 +327,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.clock.census_done(ids.len(), census_ns, share);
         let backlog_ns = self.sample_backlog(shelf);
         if last {
+            let all = (0..self.members.end()).filter(|id| self.members.contains(*id));
+            let all: Vec<u32> = all.collect();
+            all.into_iter().for_each(|id| self.account(id, true, shelf));
             let early_ns = self.grid.until_ns().saturating_sub(now_ns);
             self.clock.finish(early_ns);
             self.report_ended(shelf);
@@ -467,6 +473,9 @@ impl<'s, R: Runtime> Sampler<'s, R> {
                         ..Known::default()
                     };
                     *seen = Seen::of(record, managed, self.number);
+                    if known.schedule.is_some() {
+                        seen.accounted_ns = self.clock.now_ns();
+                    }
                 }
                 self.threads.add(managed, index);
             }
@@ -489,8 +498,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         }
     }
 
-    /// Removes a thread that has ended.
+    /// Removes a thread that has ended. Its waits for a processor since the last account are those
+    /// that reads found.
     fn remove(&mut self, index: u32, shelf: &Shelf) {
+        let found = self.clock.take_found(index);
         self.clock.end(index);
         self.report_ended(shelf);
         self.members.remove(index);
@@ -501,7 +512,14 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         if let (Some(known), Some(seen)) = (known, seen) {
             self.threads.forget(seen.managed, known.id, index);
             let thread = known.thread;
-            shelf.lock().add(Note::Gone { thread }, 0);
+            let preempted_ns = (found.running_ns as f32 * known.ready_part) as u64;
+            let mut shelf = shelf.lock();
+            let (period, woken) = (
+                seen.accounted_ns..self.clock.now_ns(),
+                (found.woken_ns, found.left),
+            );
+            shelf.add_ready(thread, period, preempted_ns + found.woken_ns, woken);
+            shelf.add(Note::Gone { thread }, 0);
         }
     }
 

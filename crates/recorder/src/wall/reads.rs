@@ -6,6 +6,7 @@ use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
 use dwell_context::Context;
 use dwell_signal::ThreadRecord;
+use dwell_wall::proc::Schedule;
 use dwell_wallclock::Fingerprint;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
@@ -100,7 +101,7 @@ impl<R: Runtime> Sampler<'_, R> {
                 sampled_ns += self.sample(*id, shelf);
             }
             if read.is_changed {
-                self.account(*id, shelf);
+                self.account(*id, false, shelf);
             }
         }
         self.counts.by_page += self.kernel.take_answered();
@@ -218,9 +219,9 @@ impl<R: Runtime> Sampler<'_, R> {
         (fingerprint, context)
     }
 
-    /// Reads the kernel's account of a thread, if that is due: how long it ran, waited for a
-    /// processor, and waited otherwise.
-    fn account(&mut self, id: u32, shelf: &Shelf) {
+    /// Reads the kernel's account of a thread, if that is due or this is the last tick: how long it
+    /// ran, waited for a processor, and waited otherwise.
+    pub(super) fn account(&mut self, id: u32, is_last: bool, shelf: &Shelf) {
         let moving_ns = self.schedule_ns();
         let (seen, known) = (
             self.seen.get_mut(id as usize),
@@ -240,27 +241,37 @@ impl<R: Runtime> Sampler<'_, R> {
             true => SCHEDULE_CALM_NS,
             false => moving_ns,
         };
-        if passed_ns < period_ns {
+        let is_due = passed_ns >= period_ns || is_last;
+        // A thread that ends before its first account: see `remove`.
+        let age = self.number.saturating_sub(seen.since) + 1;
+        let is_new = known.schedule == Some(Schedule::default());
+        if !(is_due || is_new && age.is_power_of_two()) {
             return;
         }
         let Some(now) = self.kernel.schedule(record.tid()) else {
             return;
         };
+        known.ready_part = now.ready_part();
+        if !is_due {
+            return;
+        }
         seen.is_accounted = known.schedule.is_some();
         seen.accounted_ns = now_ns;
         let then = known.schedule.replace(now).unwrap_or(now);
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let waited_ns = now.waited_since(&then);
-        let (found_ns, left) = self.clock.take_running(id);
-        let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found_ns);
+        let found = self.clock.take_found(id);
+        let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
             self.clock.account(id, now.off_since(&then, passed_ns));
         }
         let thread = known.thread;
         let period = now_ns - passed_ns..now_ns;
-        shelf.lock().add_ready(thread, period, waited_ns, (woken_ns, left));
+        shelf
+            .lock()
+            .add_ready(thread, period, waited_ns, (woken_ns, found.left));
     }
 
     /// Time between two accounts of a thread that moves.

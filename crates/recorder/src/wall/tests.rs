@@ -4,6 +4,8 @@ use super::*;
 use crate::looks::shelf::Notes;
 use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
+use dwell_wallclock::Fingerprint;
+use std::time::Instant;
 
 /// The setup of a sampler that runs on the test's own thread.
 struct Begun {
@@ -149,6 +151,44 @@ fn reused_record_replaces_ended_thread() {
     assert_eq!(sampler.threads.of_id(1), None);
 }
 
+/// It was found running for a tick, of which a quarter is a wait for a processor. Then it was found
+/// woken for a tick.
+#[test]
+fn thread_that_ends_has_the_waits_that_reads_found() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 9, 1);
+    begun.update(&mut sampler);
+    let index = begun.own().index();
+    sampler.known[index as usize].ready_part = 0.25;
+    for (number, found) in [(1, Fingerprint::running()), (2, Fingerprint::woken())] {
+        let tick = Tick {
+            number,
+            interval_ns: 20_000_000,
+            ..Tick::default()
+        };
+        sampler.clock.begin_tick(tick, 20_000_000);
+        assert_eq!(sampler.clock.due(), [index]);
+        assert!(
+            !sampler
+                .clock
+                .read(index, found, (0, || None), true, |_| true)
+        );
+    }
+    begun.agent.own_thread_ends();
+    sampler.update_members(&begun.setup.shelf);
+    let notes = begun.setup.shelf.lock();
+    let waits = notes.notes.iter().find_map(|note| match note {
+        Note::Ready {
+            weight_ns,
+            woken_ns,
+            ..
+        } => Some((*weight_ns, *woken_ns)),
+        _ => None,
+    });
+    assert_eq!(waits, Some((25_000_000, 20_000_000)));
+}
+
 #[test]
 fn cost_of_others_is_paid_up_to_a_part_of_the_budget() {
     let begun = begun("");
@@ -169,6 +209,35 @@ fn cost_of_others_is_paid_up_to_a_part_of_the_budget() {
     begun.setup.stops.set_cpu_ns(56_400);
     let paid = later.debt(&look);
     assert!((90..=110).contains(&paid), "a part of 6400 ns: {paid}");
+}
+
+#[test]
+fn last_tick_takes_accounts_that_are_not_due() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    begin_thread(begun.agent, "own", 5, 1);
+    begun.update(&mut sampler);
+    let (index, shelf) = (begun.own().index(), &begun.setup.shelf);
+    let schedule = |sampler: &Sampler<'_, Mock>| sampler.known[index as usize].schedule;
+    let at_ns = process::monotonic_ns();
+    let tick = |number, at_ns| Tick {
+        number,
+        at_ns,
+        ..Tick::default()
+    };
+    sampler.clock.begin_tick(tick(1, at_ns), 0);
+    sampler.account(index, false, shelf);
+    let first = schedule(&sampler);
+    assert!(first.is_some());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while sampler.kernel.schedule(process::own_tid()) == first && Instant::now() < deadline {
+        std::hint::black_box(0);
+    }
+    sampler.clock.begin_tick(tick(2, at_ns + 20_000_000), 0);
+    sampler.account(index, false, shelf);
+    assert_eq!(schedule(&sampler), first);
+    sampler.account(index, true, shelf);
+    assert_ne!(schedule(&sampler), first);
 }
 
 #[test]
