@@ -15,14 +15,20 @@ libc_of() {
     esac
 }
 
-# describe PID HOME NOTE: the line for a JVM.
+# describe PID HOME NOTE: the line for a JVM. Debian's JDK 8 has no file with its version.
 describe() {
-    local processor release=$2/release version vendor
+    local processor release=$2/release version vendor settings
     processor=$(uname -m)
     [ "$processor" != x86_64 ] || processor=x86-64
     [ "$processor" != aarch64 ] || processor=arm64
-    version=$(sed -n 's/^JAVA_VERSION="\(.*\)"/\1/p' "$release")
-    vendor=$(sed -n 's/^IMPLEMENTOR="\(.*\)"/\1/p' "$release")
+    if [ -e "$release" ]; then
+        version=$(sed -n 's/^JAVA_VERSION="\(.*\)"/\1/p' "$release")
+        vendor=$(sed -n 's/^IMPLEMENTOR="\(.*\)"/\1/p' "$release")
+    else
+        settings=$("$2/bin/java" -XshowSettings:properties -version 2>&1)
+        version=$(echo "$settings" | sed -n 's/^ *java\.version = //p')
+        vendor=$(echo "$settings" | sed -n 's/^ *java\.vendor = //p')
+    fi
     echo "| $processor$3 | $(uname -r | sed 's/^\([0-9]*\.[0-9]*\).*/\1/')" \
         "| $(libc_of "$1") | $version ${vendor:+($vendor)} |"
 }

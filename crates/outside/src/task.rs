@@ -239,7 +239,7 @@ impl Files {
     }
 }
 
-/// Fields 14 and 15 of `stat`, whose clock ticks are 10 ms on every Linux for x86-64.
+/// Fields 14 and 15 of `stat`, whose clock ticks are 10 ms on every Linux for x86-64 and arm64.
 fn ticks_in(text: &[u8]) -> Option<(u64, u64)> {
     const TICK_NS: u64 = 10_000_000;
     let end = text.iter().rposition(|byte| *byte == b')')?;

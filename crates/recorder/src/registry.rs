@@ -54,6 +54,12 @@ impl Entry {
     fn sampled_ns(&self) -> u64 {
         self.record.weight_ns()
     }
+
+    /// The CPU time of a thread that samples stand for, if they do up to `cpu_ns`. Time can pass
+    /// between the begin of a recording and a thread's first signal.
+    fn sampled_to_ns(&self, cpu_ns: u64) -> u64 {
+        cpu_ns.saturating_sub(self.base_ns.max(self.record.left_out_ns()))
+    }
 }
 
 /// CPU time of a registered thread from which on it can be sampled.
@@ -193,7 +199,7 @@ impl Registry {
         let mut inner = self.lock();
         let entry = inner.by_tid.remove(&tid)?;
         inner.note(entry.record);
-        inner.ended_ns += sampled_to.map_or(0, |ns| ns.saturating_sub(entry.base_ns));
+        inner.ended_ns += sampled_to.map_or(0, |ns| entry.sampled_to_ns(ns));
         inner.left.insert(tid, cpu_ns);
         Some(entry.record)
     }
@@ -270,7 +276,7 @@ impl Registry {
         let mut sum = inner.ended_ns;
         for (tid, entry) in &inner.by_tid {
             sum += match cpu_ns_of(*tid) {
-                Ok(now_ns) => now_ns.saturating_sub(entry.base_ns),
+                Ok(now_ns) => entry.sampled_to_ns(now_ns),
                 Err(_) => entry.sampled_ns(),
             };
         }
@@ -286,7 +292,7 @@ impl Registry {
             sampled_to.insert(record.index(), cpu_ns);
         });
         let of = |entry: &Entry| match sampled_to.get(&entry.record.index()) {
-            Some(cpu_ns) => cpu_ns.saturating_sub(entry.base_ns),
+            Some(cpu_ns) => entry.sampled_to_ns(*cpu_ns),
             None => entry.sampled_ns(),
         };
         inner.ended_ns + inner.by_tid.values().map(of).sum::<u64>()

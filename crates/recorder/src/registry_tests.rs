@@ -66,6 +66,32 @@ fn threads_ended_without_notice_count_their_samples() {
     engine.stop();
 }
 
+/// The process's clock runs while the events of thousands of threads are opened.
+#[test]
+fn time_before_the_first_signal_was_not_sampled() {
+    let alone = alone();
+    let engine = alone.engine();
+    let registry = Registry::default();
+    let tid = register_here(&registry, engine);
+    registry.rebase();
+    burn(Duration::from_millis(100));
+    let before_ns = own_cpu_ns();
+    engine.start(INTERVAL_NS);
+    burn(Duration::from_millis(10));
+    let sampled_ns = registry.sampled_cpu_ns();
+    assert!(sampled_ns >= 10_000_000, "{sampled_ns} ns after the start");
+    assert!(sampled_ns <= own_cpu_ns() - before_ns, "{sampled_ns} ns");
+    engine.stop();
+    let cpu_ns = own_cpu_ns();
+    let record = registry.end(tid, cpu_ns, Some(cpu_ns)).unwrap();
+    let ended_ns = registry.sampled_cpu_ns();
+    assert!(
+        (sampled_ns..=cpu_ns - before_ns).contains(&ended_ns),
+        "{ended_ns} ns"
+    );
+    engine.end(record);
+}
+
 /// A native thread that attaches for each call keeps its record from its second time on.
 #[test]
 fn thread_that_comes_back_keeps_its_record() {

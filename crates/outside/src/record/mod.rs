@@ -190,22 +190,26 @@ impl<'r, 't> Recorder<'r, 't> {
         let jvm = vm.target.jvm();
         let tasks = Tasks::new(jvm.pid, jvm.ns_pid);
         vm.modules.prepare();
-        let tids: Vec<i32> = tasks.all().into_iter().map(|(tid, _)| tid).collect();
-        let used = tids.iter();
-        let used = used.filter_map(|tid| Some((*tid, used_ns(&tasks, *tid)?)));
-        let weights = Weights::begin(used);
-        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|it| refused(it, jvm.pid, tids.len()))?;
         let mut threads = Threads::default();
         threads.look(vm, &tasks);
+        let virtuals = wanted.wall.and_then(|_| Virtuals::find(vm));
+        let (kernel, mounted) = (KernelNames::read(), Mounted::find(vm));
+        // All accounts begin together, after the steps that can take seconds on a slow machine.
+        let chunk = Chunk::new(vm, &wanted);
         let mut wall = wanted
             .wall
             .map(|interval| Wall::new(interval, wanted.wall_budget, &tasks));
         if let Some(wall) = &mut wall {
-            wall.know(Virtuals::find(vm));
+            wall.know(virtuals);
         }
+        let tids: Vec<i32> = tasks.all().into_iter().map(|(tid, _)| tid).collect();
+        let used = tids.iter();
+        let used = used.filter_map(|tid| Some((*tid, used_ns(&tasks, *tid)?)));
+        let before = tasks.cpu_time();
+        let weights = Weights::begin(used);
+        let cpu_at_start = middle(before, tasks.cpu_time());
+        let cpu = Cpu::open(&tids, wanted.cpu).map_err(|it| refused(it, jvm.pid, tids.len()))?;
         let now = Instant::now();
-        let cpu_at_start = tasks.cpu_time();
-        let (chunk, mounted) = (Chunk::new(vm, &wanted), Mounted::find(vm));
         Ok(Recorder {
             vm,
             tasks,
@@ -220,16 +224,12 @@ impl<'r, 't> Recorder<'r, 't> {
             threads_count: 0,
             listed: (now, Duration::ZERO),
             namer: Namer::with_origins(),
-            kernel: KernelNames::read(),
+            kernel,
             sockets: Rc::default(),
             mounted,
             sum: Sum::default(),
             lost_told: 0,
-            machine: Account::begin(
-                Whose::Of(tasks.pid),
-                now_ns(),
-                Some(cpu_at_start.0.saturating_add(cpu_at_start.1)),
-            ),
+            machine: Account::begin(Whose::Of(tasks.pid), now_ns(), Some(sum_ns(cpu_at_start))),
             limits: {
                 let whose = Whose::Of(tasks.pid);
                 Limits::begin(whose, Group::of(whose))
@@ -437,6 +437,8 @@ impl<'r, 't> Recorder<'r, 't> {
 
     /// Writes the collected data, and makes the file readable up to here.
     fn flush(&mut self, is_over: bool) -> Result<(), Error> {
+        // The threads run on, and later steps can take seconds on a slow machine.
+        let since = self.cpu_since_start(is_over);
         // A class may have been unloaded, and another one may have its address by now.
         self.namer.forget();
         self.sockets = Rc::default();
@@ -455,22 +457,15 @@ impl<'r, 't> Recorder<'r, 't> {
             wall.flush(&self.threads, &self.tasks, &mut self.chunk);
         }
         self.chunk.wall_sums(is_over);
-        let (user, system) = self.tasks.cpu_time();
-        let own_ns = user.saturating_add(system);
-        if let Some(used) = self.machine.told(now_ns(), || Some(own_ns)) {
+        let tasks = self.tasks;
+        let own_ns = || Some(sum_ns(tasks.cpu_time()));
+        if let Some(used) = self.machine.told(now_ns(), own_ns) {
             self.chunk.machine(&used);
         }
         if let Some(limit) = self.limits.told() {
             self.chunk.limit(&limit);
         }
-        let since = (
-            user.saturating_sub(self.cpu_at_start.0),
-            system.saturating_sub(self.cpu_at_start.1),
-        );
         let lost = self.sum.lost - std::mem::replace(&mut self.lost_told, self.sum.lost);
-        if is_over {
-            self.write_rest(since.0.saturating_add(since.1));
-        }
         self.chunk.account(since, lost);
         let bytes = self.chunk.flush();
         let written = self
@@ -490,6 +485,21 @@ impl<'r, 't> Recorder<'r, 't> {
             self.next_chunk();
         }
         Ok(())
+    }
+
+    /// CPU time of the process in the recording, in user mode and in the kernel. `is_over`: time
+    /// without a sample gets its weight.
+    fn cpu_since_start(&mut self, is_over: bool) -> (u64, u64) {
+        let begun = self.cpu_at_start;
+        let since = |(user, system): (u64, u64)| {
+            (user.saturating_sub(begun.0), system.saturating_sub(begun.1))
+        };
+        let before = self.tasks.cpu_time();
+        if !is_over {
+            return since(before);
+        }
+        self.write_rest(sum_ns(since(before)));
+        since(middle(before, self.tasks.cpu_time()))
     }
 
     /// Writes the CPU time since the threads' last samples, and that of threads that have exited.
@@ -545,6 +555,17 @@ impl<'r, 't> Recorder<'r, 't> {
         self.flush(true)?;
         Ok(self.sum())
     }
+}
+
+/// The middle of two CPU times in user mode and in the kernel. The clocks of many threads are read
+/// one after the other, while the threads run.
+fn middle(before: (u64, u64), after: (u64, u64)) -> (u64, u64) {
+    (before.0.midpoint(after.0), before.1.midpoint(after.1))
+}
+
+/// CPU time in user mode and in the kernel.
+fn sum_ns((user, system): (u64, u64)) -> u64 {
+    user.saturating_add(system)
 }
 
 /// CPU time of this thread.

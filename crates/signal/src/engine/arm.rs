@@ -160,10 +160,17 @@ impl Engine {
         }
     }
 
-    /// Begins the thread's plan and arms its first signal, unless that was done before.
-    pub(crate) fn arm(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
+    /// Begins the thread's plan and arms its first signal, unless that was done before. `first`: no
+    /// sample of this recording stands for time of this thread.
+    pub(crate) fn arm(&self, record: &'static ThreadRecord, first: bool) -> Result<(), Errno> {
         let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let first = first && !record.armed.load(Ordering::Relaxed);
         let result = self.arm_locked(&mut guard);
+        if first && result.is_ok() {
+            // No handler has moved it yet: that takes the lock.
+            let origin_ns = record.counted_ns.load(Ordering::Relaxed);
+            record.left_out_ns.store(origin_ns, Ordering::Relaxed);
+        }
         self.unlock(guard);
         // A thread that has just exited loses nothing.
         if result.is_err() && sys::cpu_ns_of(record.tid()).is_ok() {

@@ -237,7 +237,11 @@ impl Engine {
         self.lifetimes.forget();
         self.running.store(true, Ordering::SeqCst);
         self.live_records()
-            .filter(|record| self.arm(record).is_err())
+            .filter(|record| {
+                // It was for the time since the thread's begin, which may be in no window now.
+                record.had_choice.store(false, Ordering::Relaxed);
+                self.arm(record, true).is_err()
+            })
             .count()
     }
 
@@ -316,7 +320,7 @@ impl Engine {
         let record = self.slab.begin(registration)?;
         if self.is_running() {
             // A failure is counted there, and the record stays usable for wall-clock samples.
-            let _ = self.arm(record);
+            let _ = self.arm(record, true);
         }
         Ok(record)
     }
@@ -552,7 +556,7 @@ impl Engine {
             return;
         }
         if !armed {
-            let _ = self.arm(record); // counted there
+            let _ = self.arm(record, false); // counted there
         } else if self.check_silent_timer(record) {
             self.counters.add(Cause::Silent, 1);
         } else if let Some(mut guard) = record.try_lock() {

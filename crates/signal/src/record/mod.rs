@@ -164,7 +164,8 @@ pub struct ThreadRecord {
     pub(crate) signals_tended: AtomicU64,
     /// CPU time when the thread was last checked.
     pub(crate) tended_ns: AtomicU64,
-    /// CPU time at the thread's begin that is in no window: the cost of its source.
+    /// CPU time at the thread's begin that is in no window: the cost of its source, or all until
+    /// its first signal was set.
     pub(crate) left_out_ns: AtomicU64,
     /// Its turns then, if it has not run since the last check; else [`NO_TURNS`].
     pub(crate) tended_turns: AtomicU64,
@@ -261,7 +262,8 @@ impl ThreadRecord {
         self.state.load(Ordering::Acquire) == LIVE
     }
 
-    /// CPU time of a newborn thread that samples cannot stand for, as dwell used it on its own.
+    /// CPU time at the thread's begin that no sample stands for: dwell's own in a newborn thread,
+    /// or the time before its first signal was set in another one.
     #[must_use]
     pub fn left_out_ns(&self) -> u64 {
         self.left_out_ns.load(Ordering::Relaxed)
