@@ -38,7 +38,7 @@ struct Cold<W> {
     found: Found<W>,
 }
 
-/// What reads found of a thread that could run.
+/// The result of reads of a thread that could run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<W> {
     /// Time that they found it running, in ns: it was on a processor, or preempted.
@@ -611,7 +611,7 @@ impl<W: Clone> WallClock<W> {
         cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
-    /// Takes what reads found of a thread that could run, since the last call.
+    /// Takes the result of reads of a thread that could run, since the last call.
     pub fn take_found(&mut self, id: u32) -> Found<W> {
         let cold = self.cold.get_mut(id as usize);
         cold.map_or_else(Found::default, |cold| std::mem::take(&mut cold.found))
