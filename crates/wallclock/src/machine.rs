@@ -35,31 +35,20 @@ struct Cold<W> {
     /// The context that the thread works for.
     work: Option<W>,
     balance: Balance,
-    found: Found<W>,
+    found: Found,
 }
 
 /// The result of reads of a thread that could run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<W> {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
     /// Time that they found it running, in ns: it was on a processor, or preempted.
     pub running_ns: u64,
     /// Time that they found it woken and without a processor yet, as far as that was asked, in ns.
     pub woken_ns: u64,
-    /// One of the waits that it was woken from, as class and work. Each has the same chance.
-    pub left: Option<(u8, W)>,
+    /// The class of one of the waits that it was woken from. Each has the same chance.
+    pub left: Option<u8>,
     /// The number of these waits.
     lefts: u32,
-}
-
-impl<W> Default for Found<W> {
-    fn default() -> Found<W> {
-        Found {
-            running_ns: 0,
-            woken_ns: 0,
-            left: None,
-            lefts: 0,
-        }
-    }
 }
 
 impl<W> Default for Cold<W> {
@@ -382,7 +371,7 @@ impl<W: Clone> WallClock<W> {
         if hot.is_labelled && hot.waits() {
             cold.found.lefts += 1;
             if self.random.below(cold.found.lefts.into()) == 0 {
-                cold.found.left = cold.work.clone().map(|work| (hot.class, work));
+                cold.found.left = Some(hot.class);
             }
         }
     }
@@ -527,6 +516,11 @@ impl<W: Clone> WallClock<W> {
                 .places
                 .label(class)
                 .is_none_or(|it| it.place != label.place);
+            // Its place is the result of the sample before.
+            let is_left = |left: &mut u8| is_other && *left == class;
+            if cold.found.left.take_if(is_left).is_some() {
+                cold.found.lefts = 0;
+            }
             is_other || cold.places.is_uncertain(class)
         });
         if is_open {
@@ -612,7 +606,7 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// Takes the result of reads of a thread that could run, since the last call.
-    pub fn take_found(&mut self, id: u32) -> Found<W> {
+    pub fn take_found(&mut self, id: u32) -> Found {
         let cold = self.cold.get_mut(id as usize);
         cold.map_or_else(Found::default, |cold| std::mem::take(&mut cold.found))
     }

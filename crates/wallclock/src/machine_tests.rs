@@ -164,7 +164,7 @@ fn each_wait_that_a_thread_was_woken_from_has_the_same_chance() {
             }
         }
         let left = clock.take_found(0).left;
-        taken[left.map_or(0, |(_, wait)| usize::from(wait))] += 1;
+        taken[left.map_or(0, |class| 1 + usize::from(class))] += 1;
         assert_eq!(clock.take_found(0).left, None, "each counts once");
     }
     // Half of 400, within four standard errors.
@@ -172,6 +172,25 @@ fn each_wait_that_a_thread_was_woken_from_has_the_same_chance() {
         taken[0] == 0 && (160..=240).contains(&taken[1]),
         "{taken:?}"
     );
+}
+
+#[test]
+fn wait_is_not_left_at_the_place_of_a_later_sample() {
+    for place in [1, 2] {
+        let mut clock = begun();
+        let fingerprint = Fingerprint::of([1], false);
+        assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+        sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+        tick(&mut clock, 2);
+        assert_eq!(clock.due(), [0]);
+        let _ = clock.read(0, fingerprint, (0, || 0), true, |_| true);
+        let other = Label {
+            place,
+            ..label(Shown::Wait, false)
+        };
+        sampled(&mut clock, fingerprint, other);
+        assert_eq!(clock.take_found(0).left.is_some(), place == 1);
+    }
 }
 
 /// A thread that has not run since it was found running has been preempted all the time; one that

@@ -4,13 +4,14 @@
 use super::preempted::{Ready, ReadyWaits};
 use super::sample::Sampler;
 use crate::looks::off::Off;
-use crate::looks::shelf::{Left, Note, Notes, Run};
+use crate::looks::shelf::{Note, Notes, Run};
 use crate::record::batch::{Batch, ContextId, PendingFrame, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Setup;
 use crate::threads::VIRTUAL_KEY;
+use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Outcome};
 use dwell_wall::cause::{Monitor, Os};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -51,6 +52,7 @@ struct Current {
     monitor: Monitor,
     is_owned_lock: bool,
     mounted: Option<u64>,
+    context: Option<Context>,
     detail: Option<Arc<str>>,
     failure: Option<&'static str>,
 }
@@ -207,6 +209,7 @@ impl WallDrain {
             monitor: off.monitor,
             is_owned_lock: off.is_owned_lock,
             mounted: off.mounted,
+            context: off.context,
             detail: off.detail.as_deref().map(Arc::from),
             failure,
         };
@@ -232,7 +235,7 @@ impl WallDrain {
         &mut self,
         thread: u64,
         ready: Ready,
-        (woken_ns, left): (u64, Option<Left>),
+        (woken_ns, left): (u64, Option<u8>),
         batch: &mut Batch,
     ) {
         let woken = Ready {
@@ -254,17 +257,15 @@ impl WallDrain {
 
     /// Time in which a woken thread waited for a processor, at the place of the wait that it left.
     /// Returns how much of it could be recorded there.
-    fn woken(&self, thread: u64, woken: &Ready, left: Option<Left>, batch: &mut Batch) -> u64 {
+    fn woken(&self, thread: u64, woken: &Ready, left: Option<u8>, batch: &mut Batch) -> u64 {
         let left = left.filter(|_| woken.weight_ns > 0);
-        let known = left.and_then(|(class, work)| {
-            let places = self.current.get(&thread)?;
-            Some((places.of(class)?, work))
-        });
-        let Some((current, work)) = known else {
+        let known = left.and_then(|class| self.current.get(&thread)?.of(class));
+        let Some(current) = known else {
             return 0;
         };
         let stack = current.stack.place(batch, current.truncated);
-        let context = work.map_or(ContextId::NONE, |context| batch.context(&context));
+        let context = current.context.as_ref();
+        let context = context.map_or(ContextId::NONE, |context| batch.context(context));
         let (thread, carrier) = current.who(thread);
         batch.add_wall(PendingWall {
             context,
@@ -415,6 +416,7 @@ mod tests {
                 monitor: Monitor::None,
                 is_owned_lock: false,
                 mounted,
+                context: None,
                 detail: None,
                 failure: None,
             };
@@ -492,7 +494,7 @@ mod tests {
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
         assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
-        let mut woken = |class| drain.woken(THREAD, &ready(5), Some((class, None)), &mut batch);
+        let mut woken = |class| drain.woken(THREAD, &ready(5), Some(class), &mut batch);
         assert_eq!([3, 5].map(&mut woken), [5, 0]);
         let woken = batch.walls().last().unwrap().stack.unwrap();
         assert_eq!(batch.frames(woken).0, [frame(1)]);
@@ -532,7 +534,7 @@ mod tests {
     fn woken_thread_is_runnable_where_it_waited() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, ready(30), (20, Some((0, None))), &mut batch);
+        drain.ready(THREAD, ready(30), (20, Some(0)), &mut batch);
         let [woken] = batch.walls() else {
             panic!("{:?}", batch.walls());
         };

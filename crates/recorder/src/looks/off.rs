@@ -1,5 +1,6 @@
 //! A wall-clock sample of a thread that waits.
 
+use dwell_context::Context;
 use dwell_walker::Walk;
 use dwell_wall::cause::{Monitor, Os};
 
@@ -23,6 +24,8 @@ pub struct Off {
     pub is_owned_lock: bool,
     /// The id of the logical thread that is mounted, if one is.
     pub mounted: Option<u64>,
+    /// The request that it works for.
+    pub context: Option<Context>,
     /// The awaited object in words: a class, a peer, a file.
     pub detail: Option<Box<str>>,
     /// The walk; the frames are in the caller's buffer. None: no walk is possible yet.
@@ -38,6 +41,7 @@ impl Off {
             monitor: Monitor::None,
             is_owned_lock: false,
             mounted: None,
+            context: None,
             detail: None,
             walk,
         }

@@ -49,8 +49,8 @@ pub enum Note {
         weight_ns: u64,
         /// The part of it after wake-ups.
         woken_ns: u64,
-        /// One of the waits that they ended.
-        left: Option<Left>,
+        /// The class of one of the waits that they ended.
+        left: Option<u8>,
     },
     /// The thread has exited.
     Gone {
@@ -67,9 +67,6 @@ pub enum Note {
     /// A tick.
     Tick(Tick),
 }
-
-/// The class of a wait's `Stack`, and the context.
-pub type Left = (u8, Option<Arc<Context>>);
 
 /// A thread that owns the object that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +159,7 @@ impl Notes {
         thread: u64,
         period: Range<u64>,
         weight_ns: u64,
-        (woken_ns, left): (u64, Option<Left>),
+        (woken_ns, left): (u64, Option<u8>),
     ) {
         if weight_ns > 0 {
             let note = Note::Ready {

@@ -328,7 +328,7 @@ pub fn runs(tid: i32) -> bool {
     first.is_ok() && cpu_ns_of(tid) != first
 }
 
-/// Adds the mounted logical thread, and the socket or file of the wait.
+/// Adds the mounted logical thread, the context, and the socket or file of the wait.
 fn complete<R: Runtime, L: Looks<R>>(
     looks: &L,
     record: &ThreadRecord,
@@ -336,6 +336,7 @@ fn complete<R: Runtime, L: Looks<R>>(
     off: &mut Off,
 ) {
     off.mounted = looks.mounted(record.managed_thread());
+    off.context = works_for(looks, record, off.mounted);
     if let (Monitor::None, Os::Call(Call::On(kind))) = (off.monitor, off.os) {
         off.detail = fd.and_then(|fd| detail_of(fd, kind));
     }
