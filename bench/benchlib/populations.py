@@ -1,13 +1,10 @@
 """Five threads that measure themselves, among others: how right a wall-clock profile of them is."""
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from . import recordings, stats, table, tools
+from . import proc, recordings, stats, table, tools
 
 # The others of each population (bench/java/WallOthers.java). The last one alone uses more than two
 # processors, and is not in the default.
@@ -27,38 +24,32 @@ KINDS = ("kindRun", "kindSleep", "kindPark", "kindQueue", "kindMonitor", "kindLo
          "kindSocket")
 EVENTS = {"async-wall": ("profiler.WallClockSample",)}
 OWN_EVENTS = ("dwell.WallSample", "jdk.ExecutionSample")
-# The CPU time is measured from this part of a run on: the start is excluded.
-STEADY = 0.4
 TICK_MS = 20
 
 
-def run(jdk, name: str, population: str, seconds: int, options: list, path: Path) -> dict:
-    """One run; `path`: what the profiler writes with these options."""
+def runs_on(population: str, jdk) -> bool:
+    """Whether a JVM has such threads."""
+    return jdk.major >= 21 or not population.startswith("virtual")
+
+
+def program(jdk, population: str, seconds: int, options: list) -> list:
+    """The command line of the program with these others."""
     classes = [tools.compiled(jdk, source, 8) for source in ("WallOthers", "WallMix")][0]
-    words = [jdk.tool("java"), "-Xmx1g", *options, "-cp", classes, "WallMix", str(WORKERS),
-             str(seconds), OTHERS[population]]
-    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.DEVNULL, cwd=path.parent, text=True)
-    try:
-        while (line := child.stdout.readline()) and line.strip() != "ready":
-            pass
-        time.sleep(STEADY * seconds)
-        (before, began), length = (cpu_s(child.pid), time.monotonic()), size(path)
-        time.sleep((1 - STEADY) * seconds - 0.5)
-        cpu, length = cpu_s(child.pid) - before, size(path) - length
-        passed = time.monotonic() - began
-        output, _ = child.communicate(timeout=300)
-    finally:
-        child.kill()
-        child.wait()
-    if child.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, words))}\nfailed: {output[-2000:]}")
-    row = {"jdk": jdk.major, "name": name, "population": population, "cpu": cpu / passed,
-           "bytes": length * 60 / passed, "size": size(path)}
-    if name != "none":
-        row.update(compared(output, name, path, seconds))
-    print(f"  {row}", file=sys.stderr)
-    return row
+    return [jdk.tool("java"), "-Xmx1g", *options, "-cp", classes, "WallMix", str(WORKERS),
+            str(seconds), OTHERS[population]]
+
+
+def one(jdk, name: str, population: str, seconds: int, option) -> dict:
+    """One run; `option`: makes the JVM's options of a path."""
+    with tempfile.TemporaryDirectory() as temporary:
+        here = Path(temporary)
+        path = here / "out.jfr"
+        run = proc.run(program(jdk, population, seconds, option(name, path)), here)
+        row = {"jdk": jdk.major, "name": name, "population": population,
+               "kb": path.stat().st_size / 1000 * 60 / run.wall_s,
+               **compared(run.output, name, path, seconds)}
+        print(f"  {row}", file=sys.stderr)
+        return row
 
 
 def compared(output: str, name: str, path: Path, seconds: int) -> dict:
@@ -108,55 +99,29 @@ def merged(tables) -> dict:
     return sums
 
 
-def cpu_s(pid: int) -> float:
-    """CPU time of a process, with that of threads that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def size(path: Path) -> int:
-    """Bytes of a file that may not be there yet."""
-    return path.stat().st_size if path.exists() else 0
-
-
-def one(jdk, name: str, population: str, seconds: int, option) -> dict:
-    """One run in a folder of its own; `option`: makes the JVM's options of a path."""
-    with tempfile.TemporaryDirectory() as temporary:
-        path = Path(temporary) / "out.jfr"
-        return run(jdk, name, population, seconds, option(name, path), path)
-
-
 def print_rows(rows: list) -> None:
-    """The table: one line for each population, with the values of each JDK. CPU time is that in
-    addition to the runs without a profiler."""
+    """The table: one line for each population, with the values of each JDK."""
     groups: dict = {}
     for row in rows:
         groups.setdefault((row["population"], row["jdk"], row["name"]), []).append(row)
     lines: dict = {}
     for (population, jdk, name), some in sorted(groups.items(), key=order):
-        if name == "none":
-            continue
-        alone = groups.get((population, jdk, "none"), [])
-        base = stats.median(row["cpu"] for row in alone)
-        found = [row | {"added": 100 * (row["cpu"] - base), "gaps": 100 * row["holes"],
-                        "kb": row["bytes"] / 1000} for row in some]
+        found = [row | {"gaps": 100 * row["holes"]} for row in some]
         line = lines.setdefault(population, {})
         if name == "async-wall":
-            values = [spread(found, "distance", ".1f"), spread(found, "added", ".1f")]
-            line.setdefault("async", []).append(values)
+            line.setdefault("async", []).append([spread(found, "distance", ".1f")])
             continue
         low, high = (pick(row["accounted"][at] for row in some) for at, pick in ((0, min), (1, max)))
         line.setdefault(name, []).append([
             jdk, len(some), spread(found, "distance", ".1f"), spread(found, "noise", ".1f"),
             spread(found, "worst", ".1f"), f"{low:.3f} to {high:.3f}", spread(found, "gaps", ".1f"),
-            spread(found, "found", ".0f"), f"{100 * base:.1f}", spread(found, "added", ".1f"),
-            spread(found, "kb", ".0f")])
-    joined = [[population, *together(line.get(name, []), 11), *together(line.get("async", []), 2)]
+            spread(found, "found", ".0f"), spread(found, "kb", ".0f")])
+    joined = [[population, *together(line.get(name, []), 9), *together(line.get("async", []), 1)]
               for population, line in lines.items() for name in sorted(line) if name != "async"]
     print(table.markdown(
         ["others", "JDK", "n", "distance", "noise", "worst beyond noise", "time accounted",
-         "% in holes over 100 ms", "others seen", "CPU without, %", "CPU added, %", "KB a minute",
-         "async-profiler: distance", "async-profiler: CPU added, %"], joined))
+         "% in holes over 100 ms", "others seen", "KB a minute", "async-profiler: distance"],
+        joined))
 
 
 def together(values: list, width: int) -> list:

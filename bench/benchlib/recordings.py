@@ -93,8 +93,9 @@ def events(path: Path, name: str) -> list[dict]:
     return [event["values"] for event in json.loads(text)["recording"]["events"]]
 
 
-def collapse(path: Path) -> Path:
-    """Our recording as collapsed stacks, beginning with their threads, counting samples."""
+def collapse(path: Path, *words) -> Path:
+    """Our recording as collapsed stacks, beginning with their threads, counting samples; `words`
+    select others."""
     target = path.with_suffix(".collapsed")
-    output([tools.command(), "convert", str(path), "-o", str(target), "--threads"])
+    output([tools.command(), "convert", str(path), "-o", str(target), "--threads", *words])
     return target

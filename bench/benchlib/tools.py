@@ -155,3 +155,8 @@ def jfr_options(path, interval: str, event: str) -> list:
     # 2048 is the deepest it takes.
     return [f"-XX:StartFlightRecording:settings=none,filename={path},{added}",
             "-XX:FlightRecorderOptions:stackdepth=2048"]
+
+
+def load(jdk, pid: int, library: str, arguments: str) -> list:
+    """The JDK's own command that loads an agent into a running JVM."""
+    return [jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", library, f'"{arguments}"']
