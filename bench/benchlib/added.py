@@ -21,7 +21,7 @@ QUICK = ("idle-50",)
 # Before the first window, as code is compiled; after the start of a recording, and after its end.
 WARM_S, BEGIN_S, END_S = 8, 3, 1
 WINDOW_S = 4
-# A recording ends by itself if this program is killed.
+# The end of a recording if this program is killed before.
 LIMIT = "60s"
 # Of a median of normal values, relative to a mean; and since differences that follow each other
 # share a window.

@@ -12,7 +12,7 @@ from . import populations, proc, recordings, stats, table, tools
 from .populations import spread
 
 FRAME = re.compile(r"WallPlaces\.(place\w+)$")
-# True and recorded time by place: all of it, and that of waits for a processor.
+# By place: true wall time and waits for a processor, and recorded ones.
 TIMES = ("wall", "waited", "found", "runnable")
 # Only places with so much of all time are compared one by one.
 WORST_FROM = 0.02

@@ -25,7 +25,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Groups of threads that measure each of their operations: {@code WallPlaces SECONDS}. The place is
- * the method on the stack ({@code placeSleep5}). The group is the name of the thread up to a hyphen.
+ * the method on the stack ({@code placeSleep5}). The group is the thread's name up to a hyphen.
  * Prints {@code place PLACE@GROUP WALL WAITED}: the time of all such operations, and the part in
  * which they waited for a processor, by the kernel's account of the thread, in nanoseconds.
  *
