@@ -19,8 +19,8 @@ from . import populations, proc, recordings, stats, table, tools
 DEFAULT = ("idle-50", "idle-10000", "nap-2000", "tenth-500", "brief-200", "handover")
 QUICK = ("idle-50",)
 # Before the first window, as code is compiled; after the start of a recording, and after its end.
-WARM_S, BEGIN_S, END_S = 8, 3, 1
-WINDOW_S = 4
+WARM_S, BEGIN_S, END_S = 6, 3, 1
+WINDOW_S = 3.5
 # The end of a recording if this program is killed before.
 LIMIT = "60s"
 # Of a median of normal values, relative to a mean; and since differences that follow each other
