@@ -42,21 +42,20 @@ def one(jdk, name: str, population: str, turns: int) -> dict:
         try:
             proc.until(log, "ready\n", child)
             time.sleep(WARM_S)
-            without, during = [window(child.pid)], []
+            without, during = [window(child.pid, [])[0]], []
             for _ in range(turns):
                 with recording(jdk, name, child.pid, here):
                     time.sleep(BEGIN_S)
-                    during.append(window(child.pid))
+                    during.append(window(child.pid, own_threads(child.pid)))
                 time.sleep(END_S)
-                without.append(window(child.pid))
+                without.append(window(child.pid, [])[0])
         finally:
             child.kill()
             child.wait()
-    alone = [cpu for cpu, _ in without]
     added = [cpu - (before + after) / 2
-             for (cpu, _), before, after in zip(during, alone, alone[1:])]
+             for (cpu, _), before, after in zip(during, without, without[1:])]
     row = {"jdk": jdk.major, "name": name, "population": population, "added": added,
-           "own": [own for _, own in during], "without": stats.median(alone)}
+           "own": [own for _, own in during], "without": stats.median(without)}
     print(f"  added {row}", file=sys.stderr)
     return row
 
@@ -80,18 +79,19 @@ def recording(jdk, name: str, pid: int, here: Path):
         try:
             proc.until(log, "recording JVM", command)
             yield
+            early = command.poll() is not None
             command.send_signal(signal.SIGINT)
-            if command.wait(timeout=proc.TIME_OUT_S) != 0:
-                raise SystemExit(f"recording failed: {log.read_text()[-2000:]}")
+            if command.wait(timeout=proc.TIME_OUT_S) != 0 or early:
+                raise SystemExit(f"recording ended early: {log.read_text()[-2000:]}")
         finally:
             command.kill()
             command.wait()
     path.unlink()
 
 
-def window(pid: int) -> tuple[float, float]:
-    """CPU time of a process, and of the threads of dwell in it, in % of one processor."""
-    clock, threads = cpu_clock(pid), own_threads(pid)
+def window(pid: int, threads: list) -> tuple[float, float]:
+    """CPU time of a process, and of these threads of it, in % of one processor."""
+    clock = cpu_clock(pid)
     own, cpu, began = own_s(threads), time.clock_gettime(clock), time.monotonic()
     time.sleep(WINDOW_S)
     cpu, passed = time.clock_gettime(clock) - cpu, time.monotonic() - began
@@ -127,21 +127,17 @@ def own_s(threads: list) -> dict:
 
 
 def print_rows(rows: list) -> None:
-    """The table: the turns of all processes of a population together."""
-    groups: dict = {}
+    """The table: one line for each population, with the values of each JDK."""
+    lines: dict = {}
     for row in rows:
-        groups.setdefault((row["population"], row["jdk"], row["name"]), []).append(row)
-    lines = []
-    for (population, jdk, name), some in groups.items():
-        added = [value for row in some for value in row["added"]]
-        own = [value for row in some for value in row["own"]]
-        without = stats.median(row["without"] for row in some)
-        lines.append([population, jdk, name, len(added), f"{without:.1f}",
-                      f"{stats.median(added):.1f}", f"{standard_error(added):.1f}",
-                      f"{stats.median(own):.1f}" if name == "dwell" else "-"])
+        lines.setdefault((row["population"], row["name"]), []).append([
+            row["jdk"], len(row["added"]), f"{row['without']:.1f}",
+            f"{stats.median(row['added']):.1f}", f"{standard_error(row['added']):.1f}",
+            f"{stats.median(row['own']):.1f}" if row["name"] == "dwell" else "-"])
     print(table.markdown(
-        ["others", "JDK", "profiler", "n", "CPU without, %", "added, %", "standard error",
-         "of this, own threads, %"], lines))
+        ["others", "profiler", "JDK", "n", "CPU without, %", "added, %", "standard error",
+         "of this, own threads, %"],
+        [[*key, *populations.together(values, len(values[0]))] for key, values in lines.items()]))
 
 
 def standard_error(differences: list) -> float:
