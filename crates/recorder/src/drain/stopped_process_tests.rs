@@ -27,8 +27,8 @@ struct Injected {
     /// The process is stopped for so long in the next reading, in ms.
     in_reading: Cell<u64>,
     has_none: bool,
-    /// Reading the process's CPU time is dear. It is kept from the first time on.
-    is_dear: bool,
+    /// Reading the process's CPU time costs much. It is kept from the first time on.
+    costs_much: bool,
     kept: Cell<Read>,
 }
 
@@ -42,7 +42,7 @@ impl Accounts for &Injected {
         self.reads.set(self.reads.get() + 1);
         self.stop(self.in_reading.take());
         let at = self.at.get();
-        if all || !self.is_dear || self.reads.get() == 1 {
+        if all || !self.costs_much || self.reads.get() == 1 {
             self.kept.set(Read {
                 at_ns: self.now_ns(),
                 cpu_ns: (at.ran + at.others) * MS,
@@ -189,7 +189,7 @@ fn process_with_much_cpu_time_was_not_stopped() {
 #[test]
 fn cpu_time_from_before_the_stop_does_not_hide_it() {
     let accounts = Injected {
-        is_dear: true,
+        costs_much: true,
         ..Injected::default()
     };
     let mut process = StoppedProcess::new(&accounts, PROCESSORS);

@@ -321,10 +321,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let sampled_ns = self.census(&ids, shelf);
         let census_ns = self.cpu_since().saturating_sub(sampled_ns);
         // A fixed number of samples is made regardless of cost.
-        let share = match self.setup.options.wall_threads {
-            Some(_) => 1.0,
-            None => self.share(),
-        };
+        let is_fixed = self.setup.options.wall_threads.is_some();
+        let share = if is_fixed { 1.0 } else { self.share() };
         self.clock.census_done(ids.len(), census_ns, share);
         let backlog_ns = self.sample_backlog(shelf);
         if last {
