@@ -4,6 +4,7 @@ use crate::alive;
 use crate::allocated::{RECORDS_ALL, allocated};
 use crate::change::change;
 use crate::contended;
+use crate::entry::value_of;
 use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::flags;
@@ -23,7 +24,7 @@ use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
 use dwell_recorder::runtime::Runtime;
 use dwell_recorder::source::Source;
-use dwell_signal::Engine;
+use dwell_signal::{Engine, perf_client};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -113,6 +114,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         let on = (caller.java_vm, caller.env);
         return change(on, agent, &running, options, text);
     }
+    perf_client::set_path(value_of(text, "perf-socket=").unwrap_or(""));
     let agent = the_agent(caller, options.engine)?;
     let sampling = match options.object_bytes() {
         0 => None,
