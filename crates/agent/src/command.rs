@@ -4,7 +4,6 @@ use crate::alive;
 use crate::allocated::{RECORDS_ALL, allocated};
 use crate::change::change;
 use crate::contended;
-use crate::entry::value_of;
 use crate::jvm::allocations::{self, Sampling};
 use crate::jvm::api;
 use crate::jvm::flags;
@@ -152,6 +151,11 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             watching.begin();
         }
     })
+}
+
+/// The value of an option whose name and `=` are `key`.
+pub fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.split(',').find_map(|word| word.strip_prefix(key))
 }
 
 /// The agent, created on first use. Two threads may call this at once, if a client attaches while

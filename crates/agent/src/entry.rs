@@ -155,12 +155,7 @@ unsafe fn option_text(text: *const c_char) -> String {
 
 /// The file for the reply, even if the options are wrong.
 fn reply_path(text: &str) -> Option<String> {
-    value_of(text, "reply=").map(str::to_owned)
-}
-
-/// The value of an option whose name and `=` are `key`.
-pub fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.split(',').find_map(|word| word.strip_prefix(key))
+    command::value_of(text, "reply=").map(str::to_owned)
 }
 
 fn environment(vm: JavaVm) -> Result<Jvmti, String> {

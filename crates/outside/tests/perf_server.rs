@@ -5,7 +5,7 @@ use dwell_signal::{Errno, perf_client, sys};
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
 };
 use std::fs::File;
@@ -199,6 +199,8 @@ fn descriptor_that_is_no_event_is_refused() {
     perf_client::set_path(&place.socket());
     let server = std::thread::spawn(move || {
         let connection = rustix::net::accept(&socket).unwrap();
+        let mut request = [0; 1024];
+        rustix::net::recv(&connection, &mut request[..], RecvFlags::empty()).unwrap();
         let file = File::open("/dev/null").unwrap();
         let fds = [file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

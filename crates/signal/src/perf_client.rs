@@ -66,8 +66,8 @@ pub fn is_used() -> bool {
     STATE.is_used.load(Ordering::Relaxed)
 }
 
-/// Opens a perf event for thread `tid` on any processor. If the kernel refuses it, the other process
-/// is asked. Its number is one that the program can spare ([`sys::move_up`]).
+/// Opens a perf event for thread `tid` on any processor. If the kernel refuses it, the other
+/// process is asked. Its number is one that the program can spare ([`sys::move_up`]).
 ///
 /// # Errors
 /// The kernel's error in this process: not permitted, no such thread, too many open files.
