@@ -7,7 +7,7 @@
 
 use crate::arch;
 use crate::sys::{self, Errno, check};
-use core::mem::size_of;
+use core::mem::{size_of, size_of_val};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use perf_event_open_sys::bindings::{self, perf_event_attr};
 
@@ -47,15 +47,18 @@ struct Request {
 
 /// Where requests go from now on: the path of a socket; empty: nowhere.
 pub fn set_path(path: &str) {
-    let mut bytes = path.bytes();
-    let (family, rest) = STATE.address.split_at(FAMILY_BYTES);
+    let (family, places) = STATE.address.split_at(FAMILY_BYTES);
     if let [low, _] = family {
         low.store(libc::AF_UNIX as u8, Ordering::Relaxed);
     }
-    for byte in rest {
-        byte.store(bytes.next().unwrap_or(0), Ordering::Relaxed);
+    for (place, byte) in places.iter().zip(path.bytes()) {
+        place.store(byte, Ordering::Relaxed);
     }
-    let is_wanted = !path.is_empty() && path.len() < rest.len();
+    let end = places.get(path.len());
+    if let Some(end) = end {
+        end.store(0, Ordering::Relaxed);
+    }
+    let is_wanted = !path.is_empty() && end.is_some();
     let allowed = if is_wanted { UNANSWERED_MAX } else { 0 };
     STATE.allowed.store(allowed, Ordering::Relaxed);
 }
@@ -157,7 +160,7 @@ struct Message {
     flags: u32,
 }
 
-/// `struct cmsghdr` with one descriptor.
+/// `struct cmsghdr` with one descriptor. A socket without options gets no other kind.
 #[derive(Default)]
 #[repr(C)]
 struct Control {
@@ -168,46 +171,16 @@ struct Control {
     padding: i32,
 }
 
-/// Sends a request, and waits for the answer: a descriptor, or an error.
+/// Sends a request, and waits for the answer: a descriptor, or an error. The socket does not block.
+/// If one of the calls fails, the last one does as well, and that is the error.
 fn exchange(socket: usize, request: &Request) -> Result<i32, Errno> {
     let at = STATE.address.as_ptr() as usize;
-    check(call(libc::SYS_connect, socket, at, ADDRESS_BYTES, 0, 0))?;
+    call(libc::SYS_connect, socket, at, ADDRESS_BYTES, 0, 0);
     let at = request as *const Request as usize;
     let bytes = size_of::<Request>();
     let flags = libc::MSG_NOSIGNAL as usize;
-    check(call(libc::SYS_sendto, socket, at, bytes, flags, 0))?;
-    wait(socket, request.tid != 0 && is_used())?;
-    receive(socket)
-}
-
-/// Waits until the socket has the answer. Signals of this thread wait as well.
-fn wait(socket: usize, is_of_thread: bool) -> Result<(), Errno> {
-    let limit = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: if is_of_thread { WAIT_NS } else { LONG_WAIT_NS },
-    };
-    let blocked = u64::MAX;
-    let mut polled = libc::pollfd {
-        fd: socket as i32,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let (at, limit_at) = (&raw mut polled as usize, &raw const limit as usize);
-    let blocked_at = &raw const blocked as usize;
-    match check(call(
-        libc::SYS_ppoll,
-        at,
-        1,
-        limit_at,
-        blocked_at,
-        size_of::<u64>(),
-    ))? {
-        0 => Err(Errno(libc::EAGAIN)),
-        _ => Ok(()),
-    }
-}
-
-fn receive(socket: usize) -> Result<i32, Errno> {
+    call(libc::SYS_sendto, socket, at, bytes, flags, 0);
+    wait(socket, request.tid != 0 && is_used());
     let mut errno: i32 = 0;
     let part = [&raw mut errno as usize, size_of::<i32>()];
     let mut control = Control {
@@ -225,9 +198,26 @@ fn receive(socket: usize) -> Result<i32, Errno> {
     let flags = libc::MSG_CMSG_CLOEXEC as usize;
     check(call(libc::SYS_recvmsg, socket, at, flags, 0, 0))?;
     // The kernel has closed further descriptors: there is room for one.
-    match (control.level, control.kind, control.fd) {
-        (libc::SOL_SOCKET, libc::SCM_RIGHTS, fd @ 0..) => Ok(fd),
-        _ if errno > 0 => Err(Errno(errno)),
-        _ => Err(Errno(libc::EPROTO)),
+    match control.fd {
+        fd @ 0.. => Ok(fd),
+        _ => Err(Errno(errno)),
     }
+}
+
+/// Waits until the socket has the answer. Signals of this thread wait as well.
+fn wait(socket: usize, is_of_thread: bool) {
+    let limit = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: if is_of_thread { WAIT_NS } else { LONG_WAIT_NS },
+    };
+    let blocked = u64::MAX;
+    let mut polled = libc::pollfd {
+        fd: socket as i32,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let (at, limit_at) = (&raw mut polled as usize, &raw const limit as usize);
+    let blocked_at = &raw const blocked as usize;
+    let bytes = size_of_val(&blocked);
+    call(libc::SYS_ppoll, at, 1, limit_at, blocked_at, bytes);
 }
