@@ -47,7 +47,7 @@ impl Place {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::bind(&socket, &address).unwrap();
-        rustix::net::listen(&socket, 16).unwrap();
+        rustix::net::listen(&socket, 100).unwrap();
         socket
     }
 }
@@ -140,7 +140,9 @@ fn no_events_as_seen_by_another_process() {
     perf_client::set_path(&path);
     for tid in [sys::gettid(), std::os::unix::process::parent_id() as i32] {
         let answer = perf_client::open(&clock(), tid);
-        assert_eq!(answer, Err(Errno(libc::ECONNRESET)));
+        // The connection was closed, before or after the request.
+        let closed = matches!(answer, Err(Errno(0 | libc::ECONNRESET)));
+        assert!(closed, "{answer:?}");
     }
     assert_eq!(perf_client::symbols(), None);
 }
