@@ -146,7 +146,14 @@ fn root_opens_perf_events_for_a_user_without_the_right() {
     }
     // Without a command, threads that start from now on have timers.
     let owner = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    with_less(&place, &owner, &["start", &pid]).exits(0);
+    std::os::unix::fs::chown(&place.dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    let two = place.path("two.jfr");
+    with_less(
+        &place,
+        &owner,
+        &["start", "-o", two.to_str().unwrap(), &pid],
+    )
+    .exits(0);
     let status = with_less(&place, &owner, &["stop", &pid]).exits(0);
     assert!(status.out.contains("recorded: "), "{status:?}");
     running.assert_untouched();
