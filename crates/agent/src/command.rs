@@ -23,7 +23,7 @@ use dwell_recorder::options::{Command, EngineChoice, Options};
 use dwell_recorder::recorder::{Recorder, Seen, not_recording};
 use dwell_recorder::runtime::Runtime;
 use dwell_recorder::source::Source;
-use dwell_signal::Engine;
+use dwell_signal::{Engine, perf_client};
 use dwell_walker::hotspot::threads as vm_threads;
 use jvm_sys::jni::Object;
 use jvm_sys::{Env, JavaVm, Jvmti};
@@ -113,6 +113,7 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
         let on = (caller.java_vm, caller.env);
         return change(on, agent, &running, options, text);
     }
+    perf_client::set_path(value_of(text, "perf-socket=").unwrap_or(""));
     let agent = the_agent(caller, options.engine)?;
     let sampling = match options.object_bytes() {
         0 => None,
@@ -150,6 +151,11 @@ fn start(caller: Caller, options: &Options, text: &str) -> Result<String, String
             watching.begin();
         }
     })
+}
+
+/// The value of an option whose name and `=` are `key`.
+pub fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.split(',').find_map(|word| word.strip_prefix(key))
 }
 
 /// The agent, created on first use. Two threads may call this at once, if a client attaches while

@@ -111,10 +111,8 @@ pub unsafe extern "C" fn Java_io_dwell_agent_DwellAgent_execute(
 /// outcome, and whether the text names such a file.
 fn execute(vm: JavaVm, env: Option<Env>, text: &str) -> (Result<String, String>, bool) {
     let parsed = options::parse(text).map_err(|e| e.to_string());
-    let reply_path = match &parsed {
-        Ok(options) => options.reply.clone(),
-        Err(_) => reply_path(text),
-    };
+    // Also if the options are wrong.
+    let reply_path = command::value_of(text, "reply=");
     let outcome = parsed.and_then(|options| {
         if JVMTI.get().is_none() {
             attaching::wait()?;
@@ -126,7 +124,7 @@ fn execute(vm: JavaVm, env: Option<Env>, text: &str) -> (Result<String, String>,
         };
         command::run(caller, &options, text)
     });
-    if let Some(path) = &reply_path
+    if let Some(path) = reply_path
         && let Err(error) = reply::write(path, &outcome)
     {
         eprintln!("dwell: cannot write the reply to {path}: {error}");
@@ -151,13 +149,6 @@ unsafe fn option_text(text: *const c_char) -> String {
     }
     // SAFETY: a C string by contract; it is copied.
     String::from_utf8_lossy(unsafe { CStr::from_ptr(text) }.to_bytes()).into_owned()
-}
-
-/// The file for the reply, even if the options are wrong.
-fn reply_path(text: &str) -> Option<String> {
-    text.split(',')
-        .find_map(|word| word.strip_prefix("reply="))
-        .map(str::to_owned)
 }
 
 fn environment(vm: JavaVm) -> Result<Jvmti, String> {

@@ -5,10 +5,11 @@
 //! effective user and group; touches only files that it has made.
 
 use crate::deliver::TEMPORARY;
-use crate::root::Root;
+use crate::root::{Root, fd_path};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -26,6 +27,56 @@ pub struct Scratch {
     pub path: String,
     /// Open for reading and writing.
     pub file: File,
+}
+
+/// A Unix socket in the target's temporary directory, which listens.
+#[derive(Debug)]
+pub struct Listener {
+    /// Absolute path in the target.
+    pub path: String,
+    /// Accepts connections that keep the ends of messages (`SOCK_SEQPACKET`).
+    pub socket: OwnedFd,
+}
+
+/// Makes a socket `NAME/FILE` in the first temporary directory that accepts it.
+pub(crate) fn listen(root: &Root, name: &str, file: &str) -> io::Result<Listener> {
+    let mut reason = io::Error::from(io::ErrorKind::NotFound);
+    for place in TEMPORARY {
+        let listening = root
+            .open_dir(place)
+            .and_then(|base| listen_in(&base, name, file));
+        match listening {
+            Ok(socket) => {
+                return Ok(Listener {
+                    path: format!("{place}/{name}/{file}"),
+                    socket,
+                });
+            }
+            Err(error) => reason = error,
+        }
+    }
+    Err(reason)
+}
+
+fn listen_in(base: &OwnedFd, name: &str, file: &str) -> io::Result<OwnedFd> {
+    /// Connections that wait to be accepted.
+    const WAITING_MAX: i32 = 1024;
+    rustix::fs::mkdirat(base, name, Mode::RWXU)?;
+    let listen = || {
+        let dir = open_own(base, name)?;
+        // The kernel resolves the path's first part to the directory that we hold.
+        let address = SocketAddrUnix::new(format!("{}/{file}", fd_path(&dir)))?;
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+        rustix::net::bind(&socket, &address)?;
+        rustix::net::listen(&socket, WAITING_MAX)?;
+        Ok(socket)
+    };
+    let made = listen();
+    if made.is_err() {
+        let _ = remove_from(base, name, file, &[]);
+    }
+    made
 }
 
 /// Makes an empty file `NAME/FILE` in the first temporary directory that accepts it.

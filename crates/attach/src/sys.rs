@@ -8,9 +8,12 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Pid of the process that listens at the other end of a connected Unix socket; 0 if that process
-/// is not visible from our pid namespace.
-pub(crate) fn peer_pid(socket: BorrowedFd<'_>) -> io::Result<u32> {
+/// Pid of the process at the other end of a connected Unix socket: the one that listens, or the one
+/// that has connected. 0 if that process is not visible from our pid namespace.
+///
+/// # Errors
+/// The kernel's: the descriptor is no socket.
+pub fn peer_pid(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the descriptor is open for the whole call (borrowed), `peer` has room for `len`

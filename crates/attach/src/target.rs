@@ -10,13 +10,14 @@ use crate::deliver::{self, Library};
 use crate::discover::{Evidence, Jvm, local_passwd, user_name};
 use crate::hidden;
 use crate::hsperf::PerfData;
+use crate::in_memory::{self, Served};
 use crate::options::{self, AttachFlags};
 use crate::process::Process;
 use crate::processor;
 use crate::procfs::{self, Machine, Mapped};
 use crate::protocol::{LoadResult, Reply};
 use crate::root::Root;
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Listener, Scratch};
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -175,7 +176,8 @@ impl Target {
             }
             false => procfs::mapped_file(&self.process.read("maps").ok()?, name)?.path,
         };
-        path.into_os_string().into_string().ok()
+        let path = path.into_os_string().into_string().ok()?;
+        Some(in_memory::loaded_path(path, name))
     }
 
     /// Puts a library where the target can load it; returns the path in the target.
@@ -191,6 +193,21 @@ impl Target {
         .map_err(|tried| Error::NoPlace { pid, tried })
     }
 
+    /// Holds a library in this process's memory, for a target that no directory serves
+    /// ([`Target::place`]). `None` if the target could not read it there, or not find it again: it
+    /// has another user or other pids, or musl's loader.
+    pub fn serve(&self, library: &Library<'_>) -> Option<Served> {
+        let own = Process::open(std::process::id()).ok()?;
+        let has_our_pids = own.namespace("pid").ok()? == self.process.namespace("pid").ok()?;
+        let maps = self.process.read("maps").ok()?;
+        let is_musl = String::from_utf8_lossy(&maps).contains("/ld-musl-");
+        if self.credentials != Credentials::own() || !has_our_pids || is_musl {
+            return None;
+        }
+        processor::check_library(library.name, library.bytes).ok()?;
+        in_memory::serve(library).ok()
+    }
+
     /// Refuses a process that is stopped and so cannot answer. A caller checks this before it
     /// writes.
     pub fn check_runs(&self) -> Result<(), Error> {
@@ -202,6 +219,15 @@ impl Target {
     pub fn scratch(&self, name: &str, file: &str) -> Result<Scratch, Error> {
         let made = self.as_target("taking on its user", || {
             scratch::make(&self.root, name, file)
+        })?;
+        made.map_err(|error| Error::io(self.process.pid(), format!("creating /tmp/{name}"), error))
+    }
+
+    /// Listens on a socket `/tmp/NAME/FILE` (or in another temporary directory) that only the
+    /// target's user may connect to. [`Target::remove_scratch`] removes it.
+    pub fn listen(&self, name: &str, file: &str) -> Result<Listener, Error> {
+        let made = self.as_target("taking on its user", || {
+            scratch::listen(&self.root, name, file)
         })?;
         made.map_err(|error| Error::io(self.process.pid(), format!("creating /tmp/{name}"), error))
     }

@@ -6,7 +6,7 @@
 
 use crate::reply::Reply;
 use anyhow::{Context, Result, bail};
-use dwell_attach::{Library, Target};
+use dwell_attach::{Error, Library, Served, Target};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{Read, Seek, SeekFrom};
 
@@ -29,6 +29,8 @@ pub struct Agent {
     target: Target,
     library: String,
     was_loaded: bool,
+    /// The library, if it is loaded from this process's memory.
+    _served: Option<Served>,
 }
 
 impl Agent {
@@ -38,9 +40,9 @@ impl Agent {
         target.check_runs()?;
         // A loaded agent must be used again: a second copy would not know its state.
         match target.loaded_library(NAME) {
-            Some(library) => Ok(Agent::with(target, library, true)),
+            Some(library) => Ok(Agent::with(target, library, true, None)),
             None => {
-                let library = target.place(&LIBRARY)?;
+                let (library, served) = place(&target)?;
                 if target.warns_of_agents() {
                     let pid = target.jvm().pid;
                     note!(
@@ -48,7 +50,7 @@ impl Agent {
                          -XX:+EnableDynamicAgentLoading to avoid that"
                     );
                 }
-                Ok(Agent::with(target, library, false))
+                Ok(Agent::with(target, library, false, served))
             }
         }
     }
@@ -57,18 +59,19 @@ impl Agent {
     pub fn loaded(target: Target) -> Result<Agent> {
         let pid = target.jvm().pid;
         match target.loaded_library(NAME) {
-            Some(library) => Ok(Agent::with(target, library, true)),
+            Some(library) => Ok(Agent::with(target, library, true, None)),
             None => bail!("JVM {pid} is not being recorded; begin with: dwell start {pid}"),
         }
     }
 
-    fn with(target: Target, library: String, was_loaded: bool) -> Agent {
+    fn with(target: Target, library: String, was_loaded: bool, served: Option<Served>) -> Agent {
         // A command that was killed could not remove its reply. No matter if this fails.
         let _ = target.remove_forgotten(REPLY_PREFIX, REPLY_FILE);
         Agent {
             target,
             library,
             was_loaded,
+            _served: served,
         }
     }
 
@@ -108,6 +111,18 @@ impl Agent {
             (_, Some(reply)) => bail!("JVM {pid}: {}", reply.text()),
             (code, None) => bail!("JVM {pid}: the agent returned {code} without an answer"),
         }
+    }
+}
+
+/// Puts the library into a directory of the JVM, else into our memory, if the JVM may read that.
+fn place(target: &Target) -> Result<(String, Option<Served>)> {
+    match target.place(&LIBRARY) {
+        Ok(path) => Ok((path, None)),
+        Err(refused @ Error::NoPlace { .. }) => match target.serve(&LIBRARY) {
+            Some(served) => Ok((served.path.clone(), Some(served))),
+            None => Err(refused.into()),
+        },
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod modules;
 pub mod names;
 pub mod origins;
+pub mod perf_server;
 pub mod record;
 pub mod running;
 mod safepoint;

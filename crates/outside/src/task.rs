@@ -37,17 +37,26 @@ impl Tasks {
     /// Kernel ids of all threads: ours, and those in the process's namespace.
     #[must_use]
     pub fn all(&self) -> Vec<(i32, i32)> {
-        let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
-            return Vec::new();
-        };
-        let ids = entries.flatten().take(TASKS_MAX).filter_map(|entry| {
-            let tid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let ids = self.ids().into_iter().filter_map(|tid| {
             let inner = match self.shares_ids {
                 true => tid,
                 false => self.inner(tid)?,
             };
             Some((tid, inner))
         });
+        ids.collect()
+    }
+
+    /// Our kernel ids of all threads.
+    #[must_use]
+    pub fn ids(&self) -> Vec<i32> {
+        let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
+            return Vec::new();
+        };
+        let ids = entries
+            .flatten()
+            .take(TASKS_MAX)
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         ids.collect()
     }
 
@@ -59,8 +68,9 @@ impl Tasks {
         of.map_or(0, |of| of.nlink().saturating_sub(2))
     }
 
-    /// The id in the innermost namespace (`NSpid`, proc(5)).
-    fn inner(&self, tid: i32) -> Option<i32> {
+    /// The id in the innermost namespace (`NSpid`, proc(5)); `None` if there is no such thread.
+    #[must_use]
+    pub fn inner(&self, tid: i32) -> Option<i32> {
         let text = self.read(tid, "status")?;
         let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         line.split_whitespace().next_back()?.parse().ok()

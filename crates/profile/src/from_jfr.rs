@@ -656,11 +656,11 @@ fn mode(recording: &Recording) -> String {
     all.join(",")
 }
 
-/// The options without where the agent had to answer to, which says nothing about the recording.
+/// The options without paths of the command's own, which say nothing about the recording.
 fn options(text: String) -> String {
     let kept: Vec<&str> = text
         .split(',')
-        .filter(|option| !option.starts_with("reply="))
+        .filter(|it| !it.starts_with("reply=") && !it.starts_with("perf-socket="))
         .collect();
     kept.join(",")
 }

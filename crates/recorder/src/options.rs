@@ -273,7 +273,7 @@ fn known_options() -> &'static str {
      live=SIZE, lock=TIME, maxrate=N, engine=auto|perf|timer|kernel, walk=snapshot|handler|paused, \
      file=PATH, depth=N, chunksize=SIZE, chunktime=TIME, maxsize=SIZE, maxage=TIME, \
      duration=TIME, lease=TIME, freeze=DIR, \
-     freeze-every=N, redact=TEXT, no-redact, reply=PATH"
+     freeze-every=N, redact=TEXT, no-redact, reply=PATH, perf-socket=PATH"
 }
 
 fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError> {
@@ -300,6 +300,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), OptionError
         "file" => options.file = value.to_owned(),
         "reply" => options.reply = Some(value.to_owned()),
         "redact" => options.secrets.add(value),
+        // The agent takes it from the text.
+        "perf-socket" => {}
         "freeze" => options.freeze = Some(value.to_owned()),
         "freeze-every" => match value.parse() {
             Ok(n) => options.freeze_every = n,

@@ -77,7 +77,9 @@ fn choose(choice: EngineChoice) -> Result<(EngineKind, String), String> {
     }
     match dwell_signal::perf_permitted() {
         Ok(PerfLevel { kernel }) => {
-            let reason = if kernel {
+            let reason = if dwell_signal::perf_client::is_used() {
+                "perf_event_open is refused by seccomp or sysctl: dwell record opens the events"
+            } else if kernel {
                 "perf events are permitted"
             } else {
                 "perf events are permitted in user mode only (kernel.perf_event_paranoid)"

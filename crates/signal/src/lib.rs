@@ -40,6 +40,7 @@ mod hook;
 mod init;
 pub mod load;
 pub mod pause;
+pub mod perf_client;
 pub mod plan;
 pub mod record;
 mod room;

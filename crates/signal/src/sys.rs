@@ -20,7 +20,7 @@ impl core::fmt::Display for Errno {
 impl core::error::Error for Errno {}
 
 #[inline]
-fn check(result: isize) -> Result<usize, Errno> {
+pub(crate) fn check(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
         return Err(Errno(result.wrapping_neg() as i32));
     }
@@ -592,12 +592,11 @@ pub fn move_up(fd: i32) -> Result<i32, Errno> {
     Ok(moved)
 }
 
-/// Opens a perf event for thread `tid` on any processor. Its number is one that the program can
-/// spare ([`move_up`]).
+/// Opens a perf event for thread `tid` on any processor.
 ///
 /// # Errors
 /// The kernel's error: not permitted, no such thread, too many open files.
-pub fn perf_event_open(
+pub(crate) fn perf_event_open(
     attr: &mut perf_event_open_sys::bindings::perf_event_attr,
     tid: i32,
 ) -> Result<i32, Errno> {
@@ -605,13 +604,13 @@ pub fn perf_event_open(
     let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC as usize;
     let any = usize::MAX;
     // SAFETY: the kernel reads (and on E2BIG writes) a structure that has its layout.
-    let fd = check(unsafe {
+    check(unsafe {
         arch::syscall(
             libc::SYS_perf_event_open,
             [pointer, tid as usize, any, any, flags, 0],
         )
-    })? as i32;
-    move_up(fd).inspect_err(|_| close(fd))
+    })
+    .map(|fd| fd as i32)
 }
 
 /// Whether a seccomp filter keeps `perf_event_open` from the kernel: with flags that do not exist,

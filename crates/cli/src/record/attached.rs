@@ -10,6 +10,7 @@ use crate::agent::{self, Agent};
 use crate::{lease, recording, sys, unanswered};
 use anyhow::{Context, Result, bail};
 use dwell_attach::Target;
+use dwell_outside::perf_server::{self, PerfServer};
 use std::fs::File;
 use std::time::Duration;
 
@@ -84,7 +85,9 @@ fn record(
         Sink::Staged { path, .. } => path.clone(),
     };
     let limits = lease::options(wanted);
-    let started = agent.command(&format!("{start_options}{limits},file={path}"));
+    let events = PerfEvents::offer(agent.target(), start_options);
+    let socket = events.as_ref().map_or("", |events| &events.option);
+    let started = agent.command(&format!("{start_options}{limits},file={path}{socket}"));
     if let Err(error) = started {
         discard(&agent, &sink);
         return Err(error);
@@ -108,9 +111,48 @@ fn record(
         true => End::Stopped { trouble },
         false => End::Jvm,
     };
+    drop(events);
     collect(&agent, &mut sink, outputs)?;
     discard(&agent, &sink);
     Ok(end)
+}
+
+/// Perf events for a JVM that may not open them, while this command may: in a container, or of a
+/// user without the right. They end with the recording.
+struct PerfEvents<'a> {
+    target: &'a Target,
+    path: String,
+    /// The agent's option.
+    option: String,
+    /// Dropped before the socket is removed.
+    server: Option<PerfServer>,
+}
+
+impl<'a> PerfEvents<'a> {
+    /// None if they are of no use. A failure costs kernel frames and exact intervals only.
+    fn offer(target: &'a Target, start_options: &str) -> Option<PerfEvents<'a>> {
+        const TIMERS: &str = "engine=timer";
+        let jvm = target.jvm();
+        if start_options.contains(TIMERS) || !perf_server::is_useful(jvm.pid) {
+            return None;
+        }
+        let name = format!("dwell-{}-{}", jvm.pid, agent::random_name());
+        let listener = target.listen(&name, "perf").ok()?;
+        let server = PerfServer::start(jvm.pid, jvm.ns_pid, listener.socket);
+        Some(PerfEvents {
+            target,
+            option: format!(",perf-socket={}", listener.path),
+            path: listener.path,
+            server: server.ok(),
+        })
+    }
+}
+
+impl Drop for PerfEvents<'_> {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        let _ = self.target.remove_scratch(&self.path);
+    }
 }
 
 fn choose_sink(target: &Target, outputs: &Outputs) -> Result<Sink> {

@@ -113,6 +113,53 @@ fn second_user_gets_the_first_recordings_file() {
 }
 
 #[test]
+fn root_opens_perf_events_for_a_user_without_the_right() {
+    if needs_root() {
+        return;
+    }
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    if paranoid.is_ok_and(|level| level.trim().parse().unwrap_or(2) < 2) {
+        eprintln!("not tried: any user may open perf events with kernel frames");
+        return;
+    }
+    const REASON: &[u8] = b"or sysctl: dwell record opens the events";
+    let place = Place::new("perf-events");
+    let mut running = Start::new(&modern()).uid(NOBODY).run();
+    let pid = running.pid.to_string();
+    let (name, file) = ("one", place.path("one.jfr"));
+    place
+        .dwell(&["record", "-d", "1", "-i", "1ms", "-o", name, &pid])
+        .exits(0);
+    let bytes = std::fs::read(file).unwrap();
+    let has = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
+    if has(b"can hang the machine") {
+        eprintln!("not tried: this kernel's perf events are not used");
+        return;
+    }
+    assert!(has(REASON) && has(b"perf cpu-clock, with kernel frames"));
+    let report = place.dwell(&["report", "one.jfr", "--text"]).exits(0);
+    assert!(!report.out.contains("perf-socket"), "{report:?}");
+    let left = format!("dwell-{pid}-");
+    for entry in std::fs::read_dir("/tmp").unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        assert!(!name.starts_with(&left), "{name} is left over");
+    }
+    // Without a command, threads that start from now on have timers.
+    let owner = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    std::os::unix::fs::chown(&place.dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    let two = place.path("two.jfr");
+    with_less(
+        &place,
+        &owner,
+        &["start", "-o", two.to_str().unwrap(), &pid],
+    )
+    .exits(0);
+    let status = with_less(&place, &owner, &["stop", &pid]).exits(0);
+    assert!(status.out.contains("recorded: "), "{status:?}");
+    running.assert_untouched();
+}
+
+#[test]
 fn jvm_in_a_container_is_read_from_the_host() {
     if needs_root() {
         return;

@@ -3,3 +3,4 @@
 
 pub mod perf;
 pub mod ptrace;
+pub mod wanted;

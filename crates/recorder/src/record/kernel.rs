@@ -8,7 +8,7 @@
 //! lost. Its content: see [`packed`].
 
 use crate::native::Kernel;
-use crate::sys::process;
+use crate::sys::{fds, process};
 use dwell_host::small_files;
 use dwell_native::kernel::packed::{Packed, Stamp};
 use std::ffi::OsStr;
@@ -106,10 +106,13 @@ impl KernelNames {
             }
         }
         let mut is_read = false;
-        let list = &system.list;
-        let open = || {
-            is_read = true;
-            File::open(list)
+        let open = || match fds::kernel_symbols() {
+            // These are for this process only, and are not cached.
+            Some(list) => Ok(list),
+            None => {
+                is_read = true;
+                File::open(&system.list)
+            }
         };
         kernel.learn(&rest, open, between);
         let of_kernel = rest.iter().filter_map(|pc| kernel.function(*pc));

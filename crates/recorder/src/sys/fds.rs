@@ -1,6 +1,6 @@
 //! The kind of a descriptor, and the peer at its other end.
 
-use dwell_signal::sys;
+use dwell_signal::{perf_client, sys};
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::net::TcpStream;
@@ -21,6 +21,14 @@ pub fn move_up(file: File) -> Result<File, File> {
         Ok(_) => Ok(file),
         Err(_) => Err(file),
     }
+}
+
+/// The kernel's symbols with their addresses, if a command opens the list for this process.
+#[must_use]
+pub fn kernel_symbols() -> Option<File> {
+    let fd = perf_client::symbols()?;
+    // SAFETY: the kernel has just made this descriptor for the caller alone.
+    Some(unsafe { File::from_raw_fd(fd) })
 }
 
 /// Whether `fd` is a socket; `None` if it is not open.

@@ -2,7 +2,7 @@
 //! leaves a processor or gets one. It wakes a thread that waits for the ring's descriptor after a
 //! given number of notes. That takes no right to see the kernel.
 
-use dwell_signal::{Errno, sys};
+use dwell_signal::{Errno, perf_client, sys};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr, perf_event_mmap_page,
 };
@@ -43,7 +43,7 @@ impl Switches {
         attr.set_context_switch(1);
         attr.set_exclude_kernel(1);
         attr.set_exclude_hv(1);
-        let fd = sys::perf_event_open(&mut attr, tid)?;
+        let fd = perf_client::perf_event_open(&mut attr, tid)?;
         match sys::map_fd(fd, ring_bytes()) {
             Ok(ring) => Ok(Switches { fd, ring }),
             Err(error) => {

@@ -5,6 +5,7 @@
 //! signal becomes SIGIO, whose default ends the process (`handler::dwell_queue_full_handler`), and
 //! any other one arrives without its sender.
 
+use crate::perf_client;
 use crate::plan::GAP_MIN_NS;
 use crate::slots::KERNEL_FRAMES_MAX;
 use crate::sys::{self, Errno};
@@ -74,7 +75,7 @@ fn open_event(tid: i32, kernel: bool) -> Result<i32, Errno> {
     } else {
         attr.set_exclude_kernel(1);
     }
-    sys::perf_event_open(&mut attr, tid)
+    perf_client::perf_event_open(&mut attr, tid)
 }
 
 #[repr(C)]

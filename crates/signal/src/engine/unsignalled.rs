@@ -11,6 +11,7 @@ use crate::arch::{PERF_REGISTERS, Registers};
 use crate::config::EngineKind;
 use crate::counters::Cause;
 use crate::engine::Engine;
+use crate::perf_client;
 use crate::plan::Plan;
 use crate::record::{Guard, KERNEL, NO_ENGINE, ThreadRecord};
 use crate::room::GUESSED_STACK_MAX_BYTES;
@@ -78,7 +79,7 @@ pub(super) fn open(engine: &Engine, record: &ThreadRecord, now_ns: u64) -> Resul
     attr.set_exclude_hv(1);
     attr.set_exclude_callchain_user(1);
     attr.set_exclude_kernel(u64::from(engine.kind != EngineKind::Perf { kernel: true }));
-    let fd = sys::perf_event_open(&mut attr, record.tid())?;
+    let fd = perf_client::perf_event_open(&mut attr, record.tid())?;
     match sys::map_fd(fd, data_bytes(record).wrapping_add(engine.page_bytes)) {
         Ok(ring) => {
             record.kernel_fd.store(fd, Ordering::Relaxed);
