@@ -22,7 +22,7 @@ pub(super) struct Seat<P> {
     pub woken: Woken,
     /// Whether the last list of threads had it.
     is_listed: bool,
-    /// Its places, by the classes of their fingerprints. The last one seen is the last here.
+    /// Its places, by the classes of their fingerprints.
     pub places: Vec<(u8, P)>,
 }
 

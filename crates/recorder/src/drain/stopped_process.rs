@@ -9,6 +9,7 @@ use crate::record::batch::Batch;
 use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use dwell_wall::proc;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Shorter times are not reported: a page or a lock may take as long.
@@ -22,6 +23,9 @@ const WAITED_PART: u64 = 4;
 /// to 8 times.
 const READ_MAX_NS: u64 = 5_000_000;
 const READS_MAX: u32 = 8;
+/// Reading the process's CPU time may take this part of the time. The kernel adds up all threads
+/// for it, which takes 1 ms for 10,000.
+const CPU_PART: u64 = 500;
 /// Enough of `/proc/self/task/TID/schedstat`.
 const TEXT_BYTES: usize = 64;
 
@@ -31,25 +35,36 @@ pub struct Moment {
     /// On the monotonic clock.
     now_ns: u64,
     /// CPU time of the process.
-    cpu_ns: u64,
+    cpu: Read,
     /// CPU time of this thread.
     ran_ns: u64,
     /// How long this thread has waited for a processor, in all.
     ready_ns: u64,
 }
 
+/// The process's CPU time, and when it was read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    at_ns: u64,
+    cpu_ns: u64,
+    /// It is not read again before then.
+    not_before_ns: u64,
+}
+
 /// The source of accounts.
 pub trait Accounts {
     /// The monotonic clock.
     fn now_ns(&self) -> u64;
-    /// The accounts now; `None` if the kernel does not report how long threads wait for CPUs.
-    fn moment(&self) -> Option<Moment>;
+    /// The accounts now; `None` if the kernel does not report how long threads wait for CPUs. The
+    /// process's CPU time may be from an earlier moment, unless `all`.
+    fn moment(&self, all: bool) -> Option<Moment>;
 }
 
 /// The kernel's accounts of the thread that opened them.
 pub struct OwnAccounts {
     files: TaskFiles,
     tid: i32,
+    cpu: Cell<Read>,
 }
 
 impl OwnAccounts {
@@ -59,18 +74,34 @@ impl OwnAccounts {
         OwnAccounts {
             files: TaskFiles::open(),
             tid: process::own_tid(),
+            cpu: Cell::default(),
         }
     }
 
-    fn read(&self) -> Option<Moment> {
+    fn read(&self, all: bool) -> Option<Moment> {
         let mut buffer = [0; TEXT_BYTES];
         let text = self.files.read(self.tid, "schedstat", &mut buffer)?;
         Some(Moment {
             ready_ns: proc::schedule(text)?.waited_ns,
-            cpu_ns: process::process_cpu().as_nanos() as u64,
+            cpu: self.cpu(all),
             ran_ns: process::own_cpu().as_nanos() as u64,
             now_ns: process::monotonic_ns(),
         })
+    }
+
+    fn cpu(&self, all: bool) -> Read {
+        let (at_ns, before) = (process::monotonic_ns(), self.cpu.get());
+        if all || at_ns >= before.not_before_ns {
+            let ran = process::own_cpu();
+            let cpu_ns = process::process_cpu().as_nanos() as u64;
+            let took_ns = process::own_cpu().saturating_sub(ran).as_nanos() as u64;
+            self.cpu.set(Read {
+                at_ns,
+                cpu_ns,
+                not_before_ns: at_ns + CPU_PART * took_ns,
+            });
+        }
+        self.cpu.get()
     }
 }
 
@@ -79,11 +110,11 @@ impl Accounts for OwnAccounts {
         process::monotonic_ns()
     }
 
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self, all: bool) -> Option<Moment> {
         let mut last = None;
         for _ in 0..READS_MAX {
             let began_ns = process::monotonic_ns();
-            last = self.read();
+            last = self.read(all);
             if last.is_none_or(|it| it.now_ns - began_ns < READ_MAX_NS) {
                 break;
             }
@@ -228,7 +259,8 @@ impl<A: Accounts> StoppedProcess<A> {
 
     /// Checks the account and begins the next one at the same moment: no time is between them.
     fn end_account(&mut self, sleep: Duration, in_call: bool) {
-        let after = self.accounts.moment();
+        let is_long = self.awake_ns(self.accounts.now_ns(), sleep) >= REMAINING_MIN_NS;
+        let after = self.accounts.moment(is_long);
         let now_ns = after.map_or_else(|| self.accounts.now_ns(), |it| it.now_ns);
         let (from_ns, most_ns) = (self.marked_ns, self.awake_ns(now_ns, sleep));
         self.pass(now_ns, sleep);
@@ -257,8 +289,11 @@ impl<A: Accounts> StoppedProcess<A> {
             .saturating_add(ready_ns);
         let remaining_ns = passed_ns.saturating_sub(explained_ns);
         // The other threads may have run before the stop and after it, on all processors.
-        let others_ns = (after.cpu_ns.saturating_sub(before.cpu_ns)).saturating_sub(ran_ns);
-        let outside_ns = (passed_ns - remaining_ns).saturating_mul(self.processors);
+        let others_ns = (after.cpu.cpu_ns.saturating_sub(before.cpu.cpu_ns)).saturating_sub(ran_ns);
+        let read_ns = after.cpu.at_ns.saturating_sub(before.cpu.at_ns);
+        let outside_ns = read_ns
+            .saturating_sub(remaining_ns)
+            .saturating_mul(self.processors);
         let inside_ns = others_ns.saturating_sub(outside_ns);
         let is_idle = inside_ns < remaining_ns / WAITED_PART;
         (remaining_ns >= REMAINING_MIN_NS && is_idle).then_some(Suspect {

@@ -27,6 +27,9 @@ struct Injected {
     /// The process is stopped for so long in the next reading, in ms.
     in_reading: Cell<u64>,
     has_none: bool,
+    /// Reading the process's CPU time is dear. It is kept from the first time on.
+    is_dear: bool,
+    kept: Cell<Read>,
 }
 
 impl Accounts for &Injected {
@@ -35,13 +38,20 @@ impl Accounts for &Injected {
         (at.off + at.ran + at.ready) * MS
     }
 
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self, all: bool) -> Option<Moment> {
         self.reads.set(self.reads.get() + 1);
         self.stop(self.in_reading.take());
         let at = self.at.get();
+        if all || !self.is_dear || self.reads.get() == 1 {
+            self.kept.set(Read {
+                at_ns: self.now_ns(),
+                cpu_ns: (at.ran + at.others) * MS,
+                not_before_ns: 0,
+            });
+        }
         (!self.has_none).then_some(Moment {
             now_ns: self.now_ns(),
-            cpu_ns: (at.ran + at.others) * MS,
+            cpu: self.kept.get(),
             ran_ns: at.ran * MS,
             ready_ns: at.ready * MS,
         })
@@ -177,6 +187,36 @@ fn process_with_much_cpu_time_was_not_stopped() {
 }
 
 #[test]
+fn cpu_time_from_before_the_stop_does_not_hide_it() {
+    let accounts = Injected {
+        is_dear: true,
+        ..Injected::default()
+    };
+    let mut process = StoppedProcess::new(&accounts, PROCESSORS);
+    // Both processors are busy until the mark before the stop.
+    let busy = |ms| Passed {
+        ran: ms,
+        others: ms,
+        ..ZERO
+    };
+    accounts.pass(busy(1000));
+    process.mark_exactly();
+    accounts.stop(320);
+    process.mark_after(Duration::from_millis(20));
+    assert_eq!(taken(&mut process, &[]), [(1020, 1320)]);
+    // The other threads ran, so only the drainer stood.
+    process.mark_exactly();
+    let others = 2 * 420;
+    accounts.pass(Passed {
+        off: 420,
+        others,
+        ..ZERO
+    });
+    process.mark_after(Duration::from_millis(20));
+    assert_eq!(taken(&mut process, &[]), []);
+}
+
+#[test]
 fn signs_of_other_threads_show_that_only_the_drainer_stood() {
     let off = 1000;
     let passed = Passed { off, ..ZERO };
@@ -309,8 +349,8 @@ fn own_accounts_explain_a_thread_that_runs_and_sleeps() {
     while process::own_cpu().as_nanos() < u128::from(begin.ran_ns + 10 * MS) {
         std::hint::spin_loop();
     }
-    let after = process.accounts.moment().unwrap();
-    assert!(after.ran_ns - begin.ran_ns >= 10 * MS && after.cpu_ns > begin.cpu_ns);
+    let after = process.accounts.moment(true).unwrap();
+    assert!(after.ran_ns - begin.ran_ns >= 10 * MS && after.cpu.cpu_ns > begin.cpu.cpu_ns);
     process.slept_ns = sleep.as_nanos() as u64;
     let found = process.remaining(&begin, &after, begin.now_ns);
     assert!(found.is_none(), "{found:?}");

@@ -67,7 +67,7 @@ impl Current {
     }
 }
 
-/// Where a thread waits, by the class of its fingerprint. The last one seen is the last here.
+/// Where a thread waits, by the class of its fingerprint.
 #[derive(Default)]
 struct Places(Vec<(u8, Current)>);
 

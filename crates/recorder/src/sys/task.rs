@@ -87,9 +87,9 @@ pub enum Turn {
     Unknown,
 }
 
-/// Number of sets of threads' files that are kept open: 128 files.
+/// Number of sets of threads' files that are kept open: 512 files. The kernel needs 5 KB for each.
 const KEPT_SETS: usize = 32;
-const KEPT_SET: usize = 4;
+const KEPT_SET: usize = 16;
 
 /// One kind of file of threads that are read again and again. The files are kept open: opening and
 /// closing one costs several times as much as reading it.

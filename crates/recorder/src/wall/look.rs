@@ -19,8 +19,10 @@ use std::cell::{Cell, RefCell};
 /// a tick, twice the time to wake up on an idle processor.
 const CROWDED_NS: u64 = 5_000_000;
 
-/// Cost of reading one of the kernel's files of a thread, in ns.
-pub const ASK_NS: f64 = 8000.0;
+/// Assumed cost of reading one of the kernel's files of a thread before the first measurement, in
+/// ns. The cost of one in so many reads is measured.
+const ASK_NS: f64 = 8000.0;
+const MEASURED: u32 = 8;
 
 /// Maximum pages that count threads' turns. Each is a mapping, and a process may have 65,530 of
 /// them (`vm.max_map_count`).
@@ -66,7 +68,17 @@ pub struct Kernel {
     is_crowded: bool,
     asks: bool,
     own_waited_ns: u64,
+    asked: Asked,
     pages: Pages,
+}
+
+/// Reads of the kernel's files.
+struct Asked {
+    count: Cell<u32>,
+    /// CPU time of those that were measured since the price was set, and their number.
+    cpu_ns: Cell<u64>,
+    measured: Cell<usize>,
+    price: Price,
 }
 
 /// The mapped pages that count threads' turns on processors.
@@ -110,6 +122,12 @@ impl Kernel {
             is_crowded: false,
             asks: false,
             own_waited_ns: 0,
+            asked: Asked {
+                count: Cell::new(0),
+                cpu_ns: Cell::new(0),
+                measured: Cell::new(0),
+                price: Price::of(ASK_NS),
+            },
             pages: Pages {
                 most: match process::is_root() {
                     true => PAGES_MAX,
@@ -201,13 +219,15 @@ impl Kernel {
     /// Checks how long this thread waited for a processor. If processors are scarce, reads check
     /// whether their threads are ready, provided that `lively` checks take at most `may_ns`.
     pub fn check_crowd(&mut self, lively: usize, may_ns: f64) {
+        let asked = &mut self.asked;
+        (asked.price).spent(asked.measured.take(), asked.cpu_ns.take());
         let mut buf = [0u8; 128];
         let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
         if let Some(schedule) = text.and_then(proc::schedule) {
             let waited_ns = schedule.waited_ns.saturating_sub(self.own_waited_ns);
             self.own_waited_ns = schedule.waited_ns;
             self.is_crowded = waited_ns >= CROWDED_NS;
-            self.asks = self.is_crowded && lively as f64 * ASK_NS <= may_ns;
+            self.asks = self.is_crowded && self.asks_for(may_ns) >= lively;
         }
     }
 
@@ -217,7 +237,27 @@ impl Kernel {
         self.keeps.set(keeps);
     }
 
+    /// Number of the kernel's files that can be read with `may_ns` of CPU time.
+    #[must_use]
+    pub fn asks_for(&self, may_ns: f64) -> usize {
+        self.asked.price.count(may_ns)
+    }
+
     fn read<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let asked = &self.asked;
+        asked.count.set(asked.count.get().wrapping_add(1));
+        if !asked.count.get().is_multiple_of(MEASURED) {
+            return self.read_file(tid, name, buf);
+        }
+        let before = process::own_cpu();
+        let text = self.read_file(tid, name, buf);
+        let took_ns = (process::own_cpu() - before).as_nanos() as u64;
+        asked.cpu_ns.set(asked.cpu_ns.get() + took_ns);
+        asked.measured.set(asked.measured.get() + 1);
+        text
+    }
+
+    fn read_file<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let mut kept = self.kept.iter().map(RefCell::borrow_mut);
         match kept.find(|kept| self.keeps.get() && kept.name() == name) {
             Some(mut kept) => kept.read(&self.files, tid, buf),

@@ -317,6 +317,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         let debt_ns = self.debt(&look);
         let logical_debt_ns = self.logical.part_of(debt_ns);
         let ids = self.choose(&look);
+        let begun_ns = self.cpu_since();
         let sampled_ns = self.census(&ids, shelf);
         let census_ns = self.cpu_since().saturating_sub(sampled_ns);
         // A fixed number of samples is made regardless of cost.
@@ -334,7 +335,8 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             self.clock.finish(early_ns);
             self.report_ended(shelf);
         }
-        let cpu_ns = census_ns + sampled_ns + backlog_ns + debt_ns - logical_debt_ns;
+        let own_ns = begun_ns + census_ns + sampled_ns + backlog_ns;
+        let cpu_ns = own_ns + debt_ns - logical_debt_ns;
         self.pay(cpu_ns, look.span_ns);
         self.logical
             .add(&look, logical_debt_ns, self.counts.sampled);

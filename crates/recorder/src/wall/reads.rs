@@ -1,6 +1,6 @@
 //! The census: whether a thread has run since its last read, and if so its fingerprint.
 
-use super::look::{self, ASK_NS, Mark, works_for};
+use super::look::{self, Mark, works_for};
 use super::{Known, Sampler, Work, aim};
 use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
@@ -277,8 +277,9 @@ impl<R: Runtime> Sampler<'_, R> {
     /// Time between two accounts of a thread that moves.
     fn schedule_ns(&self) -> u64 {
         let [lively, _] = self.clock.kinds();
-        let share = SCHEDULE_PART * aim(self.setup);
-        SCHEDULE_NS.max((lively as f64 * ASK_NS / share) as u64)
+        let may_ns = SCHEDULE_PART * aim(self.setup) * SCHEDULE_NS as f64;
+        let accounts = self.kernel.asks_for(may_ns).max(1);
+        SCHEDULE_NS * lively.div_ceil(accounts).max(1) as u64
     }
 
     /// Prefetches the data of the next threads: they lie far apart and are in no cache.
