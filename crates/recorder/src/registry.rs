@@ -20,7 +20,7 @@ struct Entry {
 
 #[derive(Default)]
 struct Inner {
-    /// Callbacks of the runtime look here, so its hashes are quick ones.
+    /// Callbacks of the runtime read it, so its hashes are quick ones.
     by_tid: HashMap<i32, Entry, Seeds>,
     /// CPU time, within the sampled part of their lives, of threads that have ended.
     ended_ns: u64,
@@ -154,8 +154,8 @@ impl Registry {
         }
     }
 
-    /// Changes the record of a native thread that attaches to the runtime again. Returns whether the
-    /// thread is one. Some threads do that for each call, so the lock is taken only once.
+    /// Changes the record of a native thread that attaches to the runtime again. Returns whether it
+    /// is such a thread. Some threads do that for each call, so the lock is taken only once.
     pub fn returns(&self, tid: i32, change: impl FnOnce(Record)) -> bool {
         let mut inner = self.lock();
         let Some(entry) = inner.by_tid.get(&tid) else {

@@ -337,8 +337,8 @@ mod tests {
         }
     }
 
-    /// The second library usually gets the addresses of the first one. Read from the listing before,
-    /// it would have the path of the first one, which is freed.
+    /// The second library usually gets the addresses of the first one. Read from the listing
+    /// before, it would have the path of the first one, which is freed.
     #[test]
     fn library_unloaded_while_headers_are_read_repeats_the_listing() {
         let alone = testing::alone();
