@@ -385,9 +385,9 @@ impl<R: Runtime> Recorder<R> {
         );
     }
 
-    /// The calling thread, with this kernel id, attaches to the runtime again and again. It keeps its
-    /// name, which the drainer renews: callbacks of a few microseconds have no time for it. Returns
-    /// whether it is such a thread.
+    /// The calling thread, with this kernel id, attaches to the runtime again and again. It keeps
+    /// its name, which the drainer renews: callbacks of a few microseconds have no time for it.
+    /// Returns whether it is such a thread.
     pub fn returns(&self, tid: i32, managed: u64, id: u64) -> bool {
         self.registry.returns(tid, |record| {
             record.set_managed_id(id);
