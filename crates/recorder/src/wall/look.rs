@@ -61,8 +61,6 @@ pub struct Kernel {
     live: Live,
     files: TaskFiles,
     kept: [RefCell<KeptFiles>; 2],
-    /// Whether the threads that are read now will be read again soon.
-    keeps: Cell<bool>,
     /// Whether processors are scarce, so that a thread that was woken may still wait for one.
     /// `asks`: each read checks that in the kernel.
     is_crowded: bool,
@@ -118,7 +116,6 @@ impl Kernel {
             live,
             files: TaskFiles::open(),
             kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
-            keeps: Cell::new(false),
             is_crowded: false,
             asks: false,
             own_waited_ns: 0,
@@ -231,12 +228,6 @@ impl Kernel {
         }
     }
 
-    /// Sets whether the threads read from now on will be read again soon, so that their files stay
-    /// open.
-    pub fn keep_files(&self, keeps: bool) {
-        self.keeps.set(keeps);
-    }
-
     /// Number of the kernel's files that can be read with `may_ns` of CPU time.
     #[must_use]
     pub fn asks_for(&self, may_ns: f64) -> usize {
@@ -259,7 +250,7 @@ impl Kernel {
 
     fn read_file<'b>(&self, tid: i32, name: &str, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let mut kept = self.kept.iter().map(RefCell::borrow_mut);
-        match kept.find(|kept| self.keeps.get() && kept.name() == name) {
+        match kept.find(|kept| kept.name() == name) {
             Some(mut kept) => kept.read(&self.files, tid, buf),
             None => self.files.read(tid, name, buf),
         }

@@ -112,7 +112,6 @@ impl<R: Runtime> Sampler<'_, R> {
     /// Samples threads that stay in places never sampled before. Returns the cost in ns.
     pub(super) fn sample_backlog(&mut self, shelf: &Shelf) -> u64 {
         let (mut cost_ns, mut is_first) = (0, true);
-        self.kernel.keep_files(false);
         while let Some(id) = self.clock.next_of_backlog(is_first) {
             is_first = false;
             cost_ns += self.sample(id, shelf);
@@ -143,7 +142,6 @@ impl<R: Runtime> Sampler<'_, R> {
         self.counts.reads += 1;
         let may_map = self.number.saturating_sub(seen.since) >= PAGE_TICKS;
         let is_calm = self.clock.is_calm(id);
-        self.kernel.keep_files(!is_calm);
         let by_clock = seen.may_run || !R::Looks::HAS_FINGERPRINTS;
         // Read before the fingerprint: if the thread runs in between, the next read detects it.
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
