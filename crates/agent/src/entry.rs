@@ -228,14 +228,16 @@ fn begin_thread(agent: &'static Agent, env: Env, thread: Object) {
         return;
     }
     let tid = process::own_tid();
+    if command::returns(agent, env, thread, tid) {
+        allocations::thread_begins();
+        return;
+    }
     // The JVM reports the main thread late, so it may be registered already.
     let record = agent.registry.get(tid);
     if record.is_none_or(|record| record.managed_thread() == 0) {
         allocations::thread_begins();
     }
-    if !command::returns(agent, env, thread, tid) {
-        command::register(agent, env, thread, Some(tid));
-    }
+    command::register(agent, env, thread, Some(tid));
 }
 
 unsafe extern "C" fn on_thread_end(_: Jvmti, env: Env, _thread: Object) {

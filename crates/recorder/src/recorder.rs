@@ -385,18 +385,14 @@ impl<R: Runtime> Recorder<R> {
         );
     }
 
-    /// The calling thread, with this kernel id, is one that attaches to the runtime again and
-    /// again.
-    /// It keeps its name, which the drainer renews: callbacks of a few microseconds have no time
-    /// for it. Returns whether it is one.
+    /// The calling thread, with this kernel id, attaches to the runtime again and again. It keeps
+    /// its name, which the drainer renews: callbacks of a few microseconds have no time for it.
+    /// Returns whether it is such a thread.
     pub fn returns(&self, tid: i32, managed: u64, id: u64) -> bool {
-        let Some(record) = self.registry.returning(tid) else {
-            return false;
-        };
-        record.set_managed_id(id);
-        record.set_managed_thread(managed);
-        self.registry.note(record);
-        true
+        self.registry.returns(tid, |record| {
+            record.set_managed_id(id);
+            record.set_managed_thread(managed);
+        })
     }
 
     /// The calling thread ends as a managed one.

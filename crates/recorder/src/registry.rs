@@ -1,6 +1,7 @@
 //! The live threads by kernel id, so that each thread is registered only once, by the first part
 //! that finds it. Also the CPU time that could be sampled.
 
+use dwell_jfr::hash::Seeds;
 use dwell_signal::ThreadRecord;
 use dwell_signal::sys::{cpu_ns_of, own_cpu_ns};
 use std::collections::HashMap;
@@ -19,7 +20,8 @@ struct Entry {
 
 #[derive(Default)]
 struct Inner {
-    by_tid: HashMap<i32, Entry>,
+    /// Callbacks of the runtime read it, so its hashes are quick ones.
+    by_tid: HashMap<i32, Entry, Seeds>,
     /// CPU time, within the sampled part of their lives, of threads that have ended.
     ended_ns: u64,
     /// Threads that ended as managed ones, with their CPU time. Some continue as native ones, and
@@ -152,18 +154,20 @@ impl Registry {
         }
     }
 
-    /// The record of a native thread that attaches to the runtime again.
-    #[must_use]
-    pub fn returning(&self, tid: i32) -> Option<Record> {
-        let inner = self.lock();
-        let entry = inner.by_tid.get(&tid)?;
-        let is_back = entry.attaches && entry.record.managed_thread() == 0;
-        is_back.then_some(entry.record)
-    }
-
-    /// Notes a change of a live thread.
-    pub fn note(&self, record: Record) {
-        self.lock().note(record);
+    /// Changes the record of a native thread that attaches to the runtime again. Returns whether it
+    /// is such a thread. Some threads do that for each call, so the lock is taken only once.
+    pub fn returns(&self, tid: i32, change: impl FnOnce(Record)) -> bool {
+        let mut inner = self.lock();
+        let Some(entry) = inner.by_tid.get(&tid) else {
+            return false;
+        };
+        let record = entry.record;
+        if !entry.attaches || record.managed_thread() != 0 {
+            return false;
+        }
+        change(record);
+        inner.note(record);
+        true
     }
 
     /// A managed thread ends as such. Returns its record if the kernel's thread has come back from

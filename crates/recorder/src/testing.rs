@@ -10,7 +10,7 @@ use crate::recorder::Recorder;
 use crate::registry::Registry;
 use crate::runtime::setup::Setup;
 use crate::source::Source;
-use crate::sys::process;
+use crate::sys::{loader, process};
 use dwell_signal::{Engine, Registration};
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -98,6 +98,24 @@ pub fn alone() -> Alone {
     }
 }
 
+/// Builds a library with this function; `None` without a compiler.
+pub fn build_library(path: &str, function: &str) -> Option<()> {
+    let code = format!("int {function}(int a) {{ return a * a; }}");
+    let source = format!("{path}.c");
+    std::fs::write(&source, code).unwrap();
+    let arguments = ["-shared", "-fPIC", "-O1", "-o", path, &source];
+    let is_built = std::process::Command::new("cc").args(arguments).status();
+    std::fs::remove_file(&source).unwrap();
+    assert!(is_built.as_ref().ok()?.success());
+    Some(())
+}
+
+/// Loads a library that is there.
+pub fn load_library(path: &str) -> loader::Library {
+    let path = std::ffi::CString::new(path).unwrap();
+    loader::Library::load(&path).unwrap()
+}
+
 /// Registers the calling thread as one that the census has found. Returns its id.
 pub fn register_here(registry: &Registry, engine: &'static Engine) -> i32 {
     let tid = process::own_tid();
@@ -141,6 +159,13 @@ impl Alone {
     /// A file that is not there yet.
     pub fn file(&self) -> PathBuf {
         self.folder.join("it.jfr")
+    }
+
+    /// A library with the function `squared`, not loaded; `None` without a compiler.
+    pub fn library(&self, name: &str) -> Option<String> {
+        let path = self.folder.join(name).to_str()?.to_owned();
+        build_library(&path, "squared")?;
+        Some(path)
     }
 
     /// A recording with hardly any samples, with `more` options.

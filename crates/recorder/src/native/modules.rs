@@ -451,6 +451,7 @@ impl NativeCode for CodeMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{build_library as build, load_library};
 
     #[test]
     fn the_own_code_has_a_module_and_a_rule() {
@@ -485,23 +486,6 @@ mod tests {
         let mut all: Vec<_> = spans.map(of).collect();
         all.sort_by_key(|(range, ..)| range.start);
         all
-    }
-
-    /// Builds a library with this function; `None` without a compiler.
-    fn build(path: &str, function: &str) -> Option<()> {
-        let code = format!("int {function}(int a) {{ return a * a; }}");
-        let source = format!("{path}.c");
-        std::fs::write(&source, code).unwrap();
-        let arguments = ["-shared", "-fPIC", "-O1", "-o", path, &source];
-        let is_built = std::process::Command::new("cc").args(arguments).status();
-        std::fs::remove_file(&source).unwrap();
-        assert!(is_built.as_ref().ok()?.success());
-        Some(())
-    }
-
-    fn load_library(path: &str) -> loader::Library {
-        let path = std::ffi::CString::new(path).unwrap();
-        loader::Library::load(&path).unwrap()
     }
 
     fn address_of(library: &loader::Library, function: &str) -> u64 {

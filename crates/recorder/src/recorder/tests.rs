@@ -317,7 +317,13 @@ fn thread_that_returns_keeps_its_record_and_name() {
     let record = agent.registry.get(tid).unwrap();
     agent.own_thread_ends();
     assert_eq!((record.managed_thread(), record.managed_id()), (0, 0));
+    agent.registry.watch();
+    let _ = agent.registry.take_changed();
     assert!(agent.returns(tid, 0x40, 10));
+    assert_eq!(agent.registry.take_changed(), [record.index()]);
+    assert!(!agent.returns(tid, 0x50, 11), "it is here again");
+    assert!(agent.registry.take_changed().is_empty());
+    agent.registry.unwatch();
     assert!(std::ptr::eq(agent.registry.get(tid).unwrap(), record));
     assert_eq!((record.managed_thread(), record.managed_id()), (0x40, 10));
     let name = agent.threads.get(record.user()).unwrap();

@@ -80,7 +80,12 @@ const CALLS_MAX: usize = 4;
 
 /// Reads all libraries of the agent's namespace. The loader's lock is not held while names and
 /// headers are read. If a library is unloaded during that, all are read again.
-fn read(mut room: usize, with_blocks: bool) -> Vec<Loaded> {
+fn read(room: usize, with_blocks: bool) -> Vec<Loaded> {
+    read_after(room, with_blocks, || ())
+}
+
+/// The same, with `listed_all` called after each listing: only then are names and headers read.
+fn read_after(mut room: usize, with_blocks: bool, mut listed_all: impl FnMut()) -> Vec<Loaded> {
     let mut found = Vec::new();
     let Ok(live) = Live::install() else {
         return found;
@@ -91,6 +96,7 @@ fn read(mut room: usize, with_blocks: bool) -> Vec<Loaded> {
             count: 0,
         };
         iterate(take_info, &mut listed);
+        listed_all();
         let (count, fitting) = (listed.count, listed.infos.capacity());
         // SAFETY: so many were written.
         unsafe { listed.infos.set_len(count.min(fitting)) };
@@ -286,7 +292,7 @@ impl Drop for Library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::watch;
+    use crate::{sys::watch, testing};
     use std::cell::Cell;
 
     thread_local! {
@@ -329,6 +335,70 @@ mod tests {
                 "{libc:?}"
             );
         }
+    }
+
+    /// The second library usually gets the addresses of the first one. Read from the listing
+    /// before, it would have the path of the first one, which is freed.
+    #[test]
+    fn library_unloaded_while_headers_are_read_repeats_the_listing() {
+        let alone = testing::alone();
+        let paths = ["first.so", "other.so"].map(|name| alone.library(name));
+        let [Some(first), Some(other)] = paths else {
+            println!("skipped: no C compiler");
+            return;
+        };
+        let mut library = Some(testing::load_library(&first));
+        assert!(at(&loaded(), &first).is_some());
+        let mut listings = 0;
+        let found = read_after(ROOM, false, || {
+            listings += 1;
+            if listings == 1 {
+                drop(library.take());
+                library = Some(testing::load_library(&other));
+            }
+        });
+        assert_eq!(listings, 2);
+        assert_eq!(at(&found, &first), None);
+        let after = at(&found, &other).expect("read after the change");
+        assert_eq!(Some(&after), at(&loaded(), &other).as_ref());
+    }
+
+    #[test]
+    fn library_loaded_while_headers_are_read_repeats_nothing() {
+        let alone = testing::alone();
+        let Some(path) = alone.library("added.so") else {
+            println!("skipped: no C compiler");
+            return;
+        };
+        let (mut library, mut listings) = (None, 0);
+        let found = read_after(ROOM, false, || {
+            listings += 1;
+            library = Some(testing::load_library(&path));
+        });
+        assert_eq!((listings, at(&found, &path)), (1, None));
+        assert!(at(&loaded(), &path).is_some());
+    }
+
+    #[test]
+    fn libraries_unloaded_again_and_again_end_the_listings() {
+        let alone = testing::alone();
+        let Some(path) = alone.library("unsteady.so") else {
+            println!("skipped: no C compiler");
+            return;
+        };
+        let mut library = Some(testing::load_library(&path));
+        let mut listings = 0;
+        let found = read_after(0, false, || {
+            listings += 1;
+            drop(library.take());
+            library = Some(testing::load_library(&path));
+        });
+        assert_eq!(listings, CALLS_MAX);
+        assert!(found.iter().any(|it| it.path.ends_with(b"/libc.so.6")));
+    }
+
+    fn at(found: &[Loaded], path: &str) -> Option<Loaded> {
+        found.iter().find(|it| it.path == path.as_bytes()).cloned()
     }
 
     /// The test program's own block has a fixed place, and its variables are in there.
