@@ -33,6 +33,7 @@ pub use deliver::{Library, place_locally};
 pub use discover::{Jvm, list};
 pub use error::{Error, root_lacks};
 pub use process::Process;
+pub use processor::check_mono;
 pub use protocol::Reply;
 pub use scratch::Scratch;
 pub use target::Target;
