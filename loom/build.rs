@@ -1,4 +1,4 @@
-//! Tells the included files that their atomics are loom's.
+//! Sets `cfg(loom)` for the included files: their atomics are loom's.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

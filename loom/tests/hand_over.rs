@@ -1,8 +1,8 @@
-//! A handler offers its slot and waits, and the walking thread fills it: `dwell_signal::pause` itself,
-//! with slots whose data loom watches and with simulated time.
+//! A handler offers its slot and waits, and the walking thread fills it: `dwell_signal::pause`
+//! itself, with slots whose data loom watches and with simulated time.
 //!
-//! Sleeping and waking is not tried. A thread that is not woken is delayed by `SLEEP_MAX_NS` at most,
-//! and these accesses are sequentially consistent, which loom knows only in part.
+//! Sleeping and waking is not tried. A thread that is not woken is delayed by `SLEEP_MAX_NS` at
+//! most, and these accesses are sequentially consistent, which loom knows only in part.
 #![allow(missing_docs, dead_code)]
 
 use dwell_loom::explore;
@@ -174,7 +174,7 @@ fn slot_has_one_holder_whether_walked_or_left() {
         }
         pause.end(true);
         server.join().unwrap();
-        // A slot that was left and not yet looked at waits for the next recording's thread.
+        // A slot that was left and not taken yet waits for the next recording's thread.
         pool.take_offered(|slot| assert!(pool.release(slot)));
         assert!(pool.take().is_some(), "the slot is not lost");
     });

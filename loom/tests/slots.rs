@@ -1,9 +1,9 @@
-//! Slots pass from handlers to the drainer and back through the stacks of `dwell-signal`, with their
-//! data.
+//! Slots pass from handlers to the drainer and back through the stacks of `dwell-signal`, with
+//! their data.
 //!
-//! The pool itself is not under loom. Its slots lie in zeroed memory, which has no atomics of loom's,
-//! and loom sees no race in raw memory. All of its orders are those of these stacks: it has only links,
-//! which are `Relaxed`, in between.
+//! The pool itself is not under loom. Its slots lie in zeroed memory, which has no atomics of
+//! loom's, and loom sees no race in raw memory. All of its orders are those of these stacks: it has
+//! only links, which are `Relaxed`, in between.
 #![allow(missing_docs, dead_code)]
 
 use dwell_loom::explore;
@@ -22,8 +22,8 @@ mod sync {
 
 const SLOTS: usize = 2;
 
-/// The pool's lists, and data that loom watches: an access that is not ordered after the last one of
-/// another thread fails.
+/// The pool's lists, and data that loom watches: an access that is not ordered after the last one
+/// of another thread fails.
 struct Pool {
     free: TaggedHead,
     filled: TaggedHead,
@@ -55,7 +55,7 @@ impl Pool {
         self.links.get(index as usize)
     }
 
-    /// What a handler does: takes a slot, fills it and publishes it. False if none is free.
+    /// As a handler: takes a slot, fills it and publishes it. False if no slot is free.
     fn sample(&self, value: u64) -> bool {
         let Some(index) = self.free.pop(|index| self.link(index)) else {
             return false;
@@ -66,8 +66,8 @@ impl Pool {
         true
     }
 
-    /// What the drainer does: reads and frees all published slots, in the order of publication. Returns
-    /// the sum of their values.
+    /// As the drainer: reads and frees all published slots, in the order of publication.
+    /// Returns the sum of their values.
     fn drain(&self) -> u64 {
         let (mut at, mut published) = (self.filled.take_all(), Vec::new());
         while let Some(index) = at.checked_sub(1) {
@@ -94,8 +94,8 @@ impl Pool {
     }
 }
 
-/// Two handlers and the drainer: no sample is lost, doubled or read half, and no two of them have one
-/// slot.
+/// Two handlers and the drainer: no sample is lost, doubled or read half, and no two of them have
+/// one slot.
 #[test]
 fn slots_reach_the_drainer_with_their_data() {
     explore(3, || {
@@ -114,7 +114,7 @@ fn slots_reach_the_drainer_with_their_data() {
     });
 }
 
-/// A handler that has read the head of the free list may be late: meanwhile all slots were taken,
+/// A handler that has read the head of the free list may be late: since then all slots were taken,
 /// drained and freed, so that the list has another order.
 #[test]
 fn late_handler_takes_no_slot_of_another_one() {
