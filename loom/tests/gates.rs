@@ -1,8 +1,8 @@
 //! A closed gate has no callback inside (`dwell_recorder::gate`).
 //!
-//! The gate's accesses are sequentially consistent. Loom knows only one part of that: such a load does
-//! not see a value older than the last such store. So each word is stored once before the threads
-//! begin.
+//! The gate's accesses are sequentially consistent. Loom knows only one part of that: such a load
+//! does not see a value older than the last such store. So each word is stored once before the
+//! threads begin.
 #![allow(missing_docs, dead_code)]
 
 use dwell_loom::explore;
@@ -22,7 +22,7 @@ mod sync {
     }
 }
 
-/// What only callbacks that are inside may use.
+/// The gate, and data for callbacks that are inside.
 struct Shared {
     gate: Gate,
     recording: UnsafeCell<u32>,

@@ -1,4 +1,5 @@
-//! A value that handlers read is freed only after the last of them (`dwell_recorder::sys::published`).
+//! A value that handlers read is freed only after the last of them
+//! (`dwell_recorder::sys::published`).
 //!
 //! As for gates, each word is stored once before the threads begin: loom knows only a part of what
 //! sequentially consistent accesses promise.
