@@ -51,11 +51,11 @@ program() {
     chmod +x "$1/bin/$2"
 }
 
-# Makes a folder next to $home that goes away with the script: $work.
+# Makes a folder next to $home that goes away with the script, as $place does: $work.
 make_work() {
     mkdir -p "$(dirname "$home")"
     work=$(mktemp -d "$home.work-XXXXXX")
-    trap 'rm -rf "$work"' EXIT
+    trap 'rm -rf "$work" ${place:+"$place"}' EXIT
 }
 
 provide() {
@@ -108,10 +108,19 @@ use_compiler() {
 # Where build_products puts the agents (release) and the command (cli).
 products=${CARGO_TARGET_DIR:-$root/target}/arm64/$target
 
+# GNU's linker keeps the compiler's marks of code and of data ($x and $d) as symbols, 170 KB of the
+# agent. Only disassemblers read them. The file keeps its time, so that Cargo builds nothing again.
+drop_marks() {
+    LD_LIBRARY_PATH=$home/host/usr/lib/x86_64-linux-gnu \
+        "$home/host/usr/bin/aarch64-linux-gnu-objcopy" -p -w -N '$[xd]*' "$products/release/$1"
+}
+
 # Builds agents and command for arm64 as `./dwell build` does for this machine: the agents load with
 # each libc, and the command has its libc inside.
 build_products() {
     cargo build --quiet --locked --release --target $target -p dwell-agent -p dwell-mono
+    drop_marks libdwell.so
+    drop_marks libmono_profiler_dwell.so
     cargo rustc --quiet --locked --profile cli --target $target -p dwell-cli --bin dwell -- \
         -C target-feature=+crt-static
 }

@@ -64,6 +64,15 @@ pub enum Error {
         /// The command's.
         ours: String,
     },
+    /// A Mono program on a processor for which there is no module.
+    #[error(
+        "Mono programs can be recorded on x86-64 only, and this machine is {ours}; run the program \
+         on an x86-64 machine"
+    )]
+    MonoOnOtherProcessor {
+        /// The machine's processor.
+        ours: String,
+    },
     /// Mono, which loads a profiler only when it starts.
     #[error(
         "process {pid} is a Mono program, and Mono loads profilers only when it starts: start it \

@@ -35,6 +35,7 @@ pub use discover::{Jvm, list};
 pub use error::{Error, root_lacks};
 pub use in_memory::Served;
 pub use process::Process;
+pub use processor::check_mono;
 pub use protocol::Reply;
 pub use scratch::{Listener, Scratch};
 pub use sys::peer_pid;

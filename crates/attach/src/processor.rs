@@ -8,11 +8,14 @@ use std::path::Path;
 /// Bytes of a file that name its processor.
 pub(crate) const HEAD_BYTES: usize = 20;
 
+const X86_64: u16 = 62;
+const AARCH64: u16 = 183;
+
 /// This command's processor.
 const OWN: u16 = if cfg!(target_arch = "aarch64") {
-    183
+    AARCH64
 } else {
-    62
+    X86_64
 };
 
 /// `e_machine` of an ELF file that begins with `head` (System V ABI, chapter 4); `None` for any
@@ -35,8 +38,8 @@ fn name(processor: u16) -> String {
         21 => "ppc64".to_owned(),
         22 => "s390x".to_owned(),
         40 => "arm (32 bits)".to_owned(),
-        62 => "x86-64".to_owned(),
-        183 => "aarch64".to_owned(),
+        X86_64 => "x86-64".to_owned(),
+        AARCH64 => "aarch64".to_owned(),
         243 => "riscv64".to_owned(),
         258 => "loongarch64".to_owned(),
         other => format!("processor {other}"),
@@ -68,6 +71,22 @@ pub(crate) fn check_library(library: &str, bytes: &[u8]) -> Result<(), Error> {
             ours: name(OWN),
         }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses Mono where the module for it records nothing: it knows only how Mono's compiler for
+/// x86-64 begins a method, and calls Mono's handler with that processor's registers.
+///
+/// # Errors
+/// On any other processor, with its name.
+pub fn check_mono() -> Result<(), Error> {
+    mono_on(OWN)
+}
+
+fn mono_on(processor: u16) -> Result<(), Error> {
+    match processor {
+        X86_64 => Ok(()),
+        other => Err(Error::MonoOnOtherProcessor { ours: name(other) }),
     }
 }
 
@@ -119,6 +138,17 @@ mod tests {
         assert_eq!(refused, expected);
         assert!(check("/own.so").is_ok() && check("/missing.so").is_ok());
         std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn mono_is_refused_on_other_processors_by_name() {
+        assert!(mono_on(X86_64).is_ok());
+        assert_eq!(
+            mono_on(AARCH64).unwrap_err().to_string(),
+            "Mono programs can be recorded on x86-64 only, and this machine is aarch64; run the \
+             program on an x86-64 machine"
+        );
+        assert_eq!(check_mono().is_ok(), cfg!(target_arch = "x86_64"));
     }
 
     #[test]

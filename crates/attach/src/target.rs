@@ -300,7 +300,10 @@ fn find_libjvm(process: &Process) -> Result<Found, Error> {
                     vm: "Eclipse OpenJ9",
                 });
             }
-            Machine::Mono => return Err(Error::Mono { pid }),
+            Machine::Mono => {
+                processor::check_mono()?;
+                return Err(Error::Mono { pid });
+            }
             Machine::None => {}
         }
         let name = process.program().unwrap_or_default();

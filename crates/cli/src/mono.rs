@@ -42,8 +42,12 @@ pub fn name_of(words: &[OsString]) -> Option<String> {
     Some(ended.unwrap_or(name).to_owned())
 }
 
-/// Makes any Mono that `command` starts record itself with these options.
+/// Makes any Mono that `command` starts record itself with these options, where dwell can record
+/// Mono.
 pub fn prepare(command: &mut Command, options: &str) -> Result<()> {
+    if dwell_attach::check_mono().is_err() {
+        return Ok(());
+    }
     let module = dwell_attach::place_locally(&LIBRARY)?;
     let dir = module.parent().unwrap_or(Path::new("/"));
     let before = std::env::var_os(LIBRARY_PATH).filter(|paths| !paths.is_empty());
@@ -87,6 +91,7 @@ pub fn silence(program: &OsStr) -> String {
 
 /// `dwell install-mono`: puts the module where mono finds it without an option.
 pub fn install(args: &InstallMono) -> Result<String> {
+    dwell_attach::check_mono()?;
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
         None => library_dir()?,

@@ -3,7 +3,7 @@
 //! lock: they check the id in the record itself.
 
 use crate::record::Record;
-use core::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 
 /// Entries of a bucket: a cache line.
 pub const BUCKET: usize = 16;

@@ -35,6 +35,7 @@ pub mod by_thread;
 pub mod foreign;
 pub mod record;
 pub mod slab;
+mod sync;
 
 pub use record::{Context, LABELS_MAX, RECORD_BYTES, RECORD_WORDS};
 pub use slab::{Acquired, Handle, Slab};

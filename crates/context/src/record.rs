@@ -8,7 +8,7 @@
 //!
 //! The layout is shared with `java/api` (`Layout.java`).
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 256;

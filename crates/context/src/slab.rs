@@ -7,7 +7,7 @@
 
 use crate::by_thread::{RECORDS_MAX, Table};
 use crate::record::{Context, GENERATION, HOLDS, ID, RECORD_WORDS, Record};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 const LOW: u64 = 0xffff_ffff;
 

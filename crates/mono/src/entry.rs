@@ -68,7 +68,11 @@ fn prepare(text: &str) -> Result<(), String> {
         );
     }
     if !cfg!(target_arch = "x86_64") {
-        return Err("Mono is supported on x86-64 only; run the program there".into());
+        return Err(format!(
+            "Mono is supported on x86-64 only, and this machine is {}; run the program on an \
+             x86-64 machine",
+            std::env::consts::ARCH
+        ));
     }
     let api = functions::find().map_err(|name| format!("this Mono has no function {name}"))?;
     #[cfg(feature = "experiments")]

@@ -55,6 +55,7 @@ pub mod source;
 pub mod stops;
 pub mod stretches;
 pub mod switched;
+mod sync;
 pub mod sys;
 #[cfg(test)]
 mod testing;

@@ -4,7 +4,7 @@
 //! reading the head and swapping it cannot mistake a recycled entry for the one it saw (that would
 //! take 2^40 changes in between). Fails instead of looping without end.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Indices must be below this.
 pub const INDEX_LIMIT: u32 = (1 << 24) - 1;
@@ -28,6 +28,7 @@ fn unpack(word: u64) -> (u64, u32) {
 
 impl TaggedHead {
     /// An empty stack.
+    #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
@@ -91,7 +92,7 @@ impl TaggedHead {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::vec::Vec;

@@ -45,6 +45,7 @@ pub mod plan;
 pub mod record;
 mod room;
 pub mod slots;
+mod sync;
 pub mod sys;
 pub mod vantage;
 mod waited;

@@ -16,8 +16,8 @@
 //! stacks are walked.
 
 use crate::slots::{OwnedSlot, SlotPool};
+use crate::sync::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use crate::sys;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 const OFFERED: u32 = 1;
 const TAKEN: u32 = 2;
@@ -45,6 +45,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
+    #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
         Self {
             offers: AtomicU32::new(0),

@@ -171,6 +171,7 @@ fn released() -> Vec<Part> {
         other_tools(),
         arm64(),
         arm64_jvms(),
+        memory_orders(),
     ]
 }
 
@@ -232,6 +233,15 @@ fn arm64_jvms() -> Part {
     let mut jvms = part("JVMs on emulated arm64", Count::One, "xtask/arm64-vm");
     jvms.kind = Kind::Measured;
     jvms
+}
+
+/// Lock-free structures with loom's atomics: all orders of their threads' steps.
+fn memory_orders() -> Part {
+    part(
+        "memory orders under loom",
+        Count::Harness,
+        "cargo test --quiet --locked --manifest-path loom/Cargo.toml --target-dir target/loom",
+    )
 }
 
 /// The check of the built files for other libcs.
@@ -353,6 +363,7 @@ mod tests {
             "xtask/packages",
             "xtask/arm64",
             "xtask/arm64-vm",
+            "loom/Cargo.toml",
             "examples/containers/run",
             "examples/collector/run",
             "examples/pyroscope/run",

@@ -36,6 +36,10 @@ pub fn run(args: &Record, receiver: Option<Afterwards>) -> Result<ExitCode> {
                     run; leave it out";
         return Err(Usage(text.to_owned()).into());
     }
+    let is_mono = mono::is_launcher(Path::new(program));
+    if is_mono {
+        dwell_attach::check_mono()?;
+    }
     let outputs = Outputs::prepare(args.output.as_deref(), &name_of(program, words))?
         .redacting(args.sampling.redaction.secrets());
     let before = if is_java {
@@ -54,9 +58,10 @@ pub fn run(args: &Record, receiver: Option<Afterwards>) -> Result<ExitCode> {
     outputs.give_up();
     let (status, written, trouble) = recorded?;
     if written.is_empty() {
-        let why = trouble.unwrap_or_else(|| match mono::is_launcher(Path::new(program)) {
-            true => mono::silence(program),
-            false => "the program started no JVM and no Mono, or the agent failed".to_owned(),
+        let why = trouble.unwrap_or_else(|| match (is_mono, dwell_attach::check_mono()) {
+            (true, _) => mono::silence(program),
+            (_, Ok(())) => "the program started no JVM and no Mono, or the agent failed".to_owned(),
+            (_, Err(no)) => format!("the program started no JVM, or the agent failed ({no})"),
         });
         note!("dwell: nothing was recorded: {}", dwell_report::plain(&why));
         return Ok(exit_code(status, 1));

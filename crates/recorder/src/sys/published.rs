@@ -3,8 +3,7 @@
 //! An old value is freed only when no reader was active after it had been replaced. Handlers
 //! cannot wait, so the writer does, or leaves it to its next turn.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering};
 
 /// See above.
 pub struct Published<T> {
@@ -15,12 +14,17 @@ pub struct Published<T> {
 
 impl<T: Send + Sync> Default for Published<T> {
     fn default() -> Self {
-        Published::new()
+        Published {
+            now: AtomicPtr::default(),
+            readers: AtomicUsize::default(),
+            retired: Mutex::default(),
+        }
     }
 }
 
 impl<T: Send + Sync> Published<T> {
     /// Without a value.
+    #[cfg(not(loom))]
     pub const fn new() -> Published<T> {
         Published {
             now: AtomicPtr::new(std::ptr::null_mut()),
@@ -61,7 +65,7 @@ impl<T: Send + Sync> Published<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;
