@@ -15,6 +15,10 @@ const NEWEST: [u32; 2] = [2, 17];
 /// The beginning of the names of functions that the program has in which the library is loaded.
 const OF_THE_PROGRAM: &str = "mono_";
 
+/// The stack protector's value on arm64. glibc has it in its loader, from the first version for
+/// arm64 on (2.17), and musl in its libc. Some compilers' libraries for arm64 use it.
+const OF_EACH_LOADER: &str = "__stack_chk_guard";
+
 /// Runs the task with the paths of files; true if all is well.
 ///
 /// # Errors
@@ -76,7 +80,8 @@ fn imports(
         let is_weak = symbol.st_bind() == STB_WEAK;
         match version.map(|version| String::from_utf8_lossy(version.name())) {
             Some(version) if !is_enough(&version) => found.push(format!("needs {name}@{version}")),
-            None if !is_weak && !name.is_empty() && !name.starts_with(OF_THE_PROGRAM) => {
+            None if is_weak || name.is_empty() || name == OF_EACH_LOADER => {}
+            None if !name.starts_with(OF_THE_PROGRAM) => {
                 found.push(format!(
                     "needs {name}, which has no version up to GLIBC_2.17"
                 ));
