@@ -131,17 +131,21 @@ pub fn whereabouts(text: &[u8]) -> Option<Whereabouts> {
 }
 
 fn whereabouts_on(calls: &Calls, text: &[u8]) -> Option<Whereabouts> {
-    let text = std::str::from_utf8(text).ok()?.trim_end();
-    if text == "running" {
+    let text = text.trim_ascii_end();
+    if text == b"running" {
         return Some(Whereabouts::Ready);
     }
-    let mut words = text.split(' ');
+    let mut words = text.split(|byte| *byte == b' ');
     let call = words.next()?;
-    let values: Vec<u64> = words.map(hex).collect::<Option<_>>()?;
-    match (call, values.as_slice()) {
-        ("-1", &[sp, pc]) => Some(Whereabouts::Off { call: None, sp, pc }),
+    let (mut values, mut len) = ([0; 8], 0);
+    for word in words {
+        *values.get_mut(len)? = hex(word)?;
+        len += 1;
+    }
+    match (call, values.get(..len)?) {
+        (b"-1", &[sp, pc]) => Some(Whereabouts::Off { call: None, sp, pc }),
         (call, &[a, b, _, _, _, _, sp, pc]) => {
-            let call = call.parse().ok()?;
+            let call = std::str::from_utf8(call).ok()?.parse().ok()?;
             Some(Whereabouts::Off {
                 call: Some(target(calls, call, [a, b])),
                 sp,
@@ -164,8 +168,15 @@ pub fn state(text: &[u8]) -> Option<u8> {
     }
 }
 
-fn hex(text: &str) -> Option<u64> {
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+/// `0x` and up to 16 digits. Samples of wall time parse several of these in each tick, so this
+/// takes no detour by text.
+fn hex(word: &[u8]) -> Option<u64> {
+    let digits = word.strip_prefix(b"0x")?;
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(u64::from);
+    match digits.len() {
+        1..=16 => (digits.iter()).try_fold(0, |value, byte| Some(value << 4 | digit(byte)?)),
+        _ => None,
+    }
 }
 
 /// The scheduler's counters of a thread.

@@ -13,6 +13,7 @@ use dwell_walker::{Frame, Memory, Walk};
 use dwell_wall::budget::Price;
 use dwell_wall::cause::{Call, Fd, Monitor, Os};
 use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
+use dwell_wallclock::Fingerprint;
 use std::cell::{Cell, RefCell};
 
 /// Processors are scarce if this thread waited so long for one between two checks. That is 200 us
@@ -42,17 +43,40 @@ pub enum Mark {
     Clock(u64),
 }
 
+/// The kernel's data about a thread, from a read that a sample follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// How much it had run, ...
+    pub mark: Mark,
+    /// ... and where it was after that.
+    pub at: Whereabouts,
+}
+
 /// Result of one sample.
 #[derive(Debug)]
 pub enum Look<C> {
     /// The thread has ended.
     Gone,
-    /// It runs, or waits for a processor.
-    Ready,
-    /// It waits. The claim may pass from one thread to another; the mark is how much it had run.
-    Off(Off, Option<C>, Mark),
+    /// It runs, or waits for a processor. The fingerprint is that of a wait, if it has such a one
+    /// all the time.
+    Ready(Option<Fingerprint>),
+    /// It waits.
+    Off(Still<C>),
     /// It waited, but ran during the sample.
     Unclear,
+}
+
+/// The sample of a thread that did not run during it.
+#[derive(Debug)]
+pub struct Still<C> {
+    /// Its wait.
+    pub off: Off,
+    /// The part of that which may pass from one thread to another.
+    pub claim: Option<C>,
+    /// The fingerprint of its place.
+    pub fingerprint: Fingerprint,
+    /// How much it had run.
+    pub mark: Mark,
 }
 
 /// Reader of the kernel's data on threads.
@@ -66,13 +90,13 @@ pub struct Kernel {
     is_crowded: bool,
     asks: bool,
     own_waited_ns: u64,
-    asked: Asked,
+    pub(super) asked: Asked,
     pages: Pages,
 }
 
 /// Reads of the kernel's files.
-struct Asked {
-    count: Cell<u32>,
+pub(super) struct Asked {
+    pub(super) count: Cell<u32>,
     /// CPU time of those that were measured since the price was set, and their number.
     cpu_ns: Cell<u64>,
     measured: Cell<usize>,
@@ -256,22 +280,23 @@ impl Kernel {
         }
     }
 
-    /// Whether a thread that the runtime considers waiting is ready to run. Checked only if
+    /// Where a thread is that the runtime considers waiting: it may be ready to run. Read only if
     /// processors are scarce.
-    pub fn is_ready(&self, tid: i32) -> bool {
-        self.asks && self.whereabouts(tid) == Some(Whereabouts::Ready)
+    pub fn if_scarce(&self, tid: i32) -> Option<Whereabouts> {
+        self.asks.then(|| self.whereabouts(tid)).flatten()
     }
 
-    fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
+    /// Whether a thread runs or waits, and for what; `None` if the kernel does not say. This is the
+    /// most expensive part of a read (3 us).
+    pub fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
         let mut buf = [0u8; 256];
         proc::whereabouts(self.read(tid, "syscall", &mut buf)?)
     }
 
     /// The system call a thread waits in, as words for the place and the descriptor. Different
     /// waits have different words. `None`: it runs, or is ready to.
-    #[must_use]
-    pub fn call_of(&self, tid: i32) -> Option<[u64; 3]> {
-        match self.whereabouts(tid) {
+    fn call_words(&self, at: Option<Whereabouts>) -> Option<[u64; 3]> {
+        match at {
             Some(Whereabouts::Off { call, sp, pc }) => {
                 let on = match call {
                     Some(Target::Descriptor(fd)) => Some(fd),
@@ -318,38 +343,87 @@ impl Kernel {
 }
 
 /// Samples a thread without signalling, stopping or waking it. The sample counts only if the thread
-/// has not run during it.
+/// has not run during it, or since it was `found`.
 pub fn look<R: Runtime, L: Looks<R>>(
-    looks: &L,
-    kernel: &Kernel,
+    (looks, kernel): (&L, &Kernel),
     record: &ThreadRecord,
+    found: Option<Found>,
     frames: &mut [Frame],
 ) -> Look<L::Claim> {
-    let tid = record.tid();
-    let Some(mark) = kernel.mark(record) else {
-        return Look::Gone;
+    let (mark, mut at) = match found {
+        Some(found) => (found.mark, Some(found.at)),
+        None => match kernel.mark(record) {
+            Some(mark) => (mark, kernel.whereabouts(record.tid())),
+            None => return Look::Gone,
+        },
     };
-    if runs(tid) {
-        return Look::Ready;
-    }
-    let (os, fd, registers) = match kernel.whereabouts(tid) {
-        // It waits for a processor, or was woken during the read of the kernel's file. If
-        // processors are scarce, the first is assumed.
-        Some(Whereabouts::Ready) if kernel.is_crowded => return Look::Ready,
-        Some(Whereabouts::Ready) => return Look::Unclear,
+    let (os, fd, registers) = match at {
         Some(Whereabouts::Off { call, sp, pc }) => {
             let (os, fd) = kernel.os(call);
             (os, fd, Some((sp, pc)))
         }
+        Some(Whereabouts::Ready) => return look_ready((looks, kernel), record),
+        None if runs(record.tid()) => return look_ready((looks, kernel), record),
         None => (Os::Waiting, None, None),
     };
     let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
+    let (fingerprint, _) = fingerprint((looks, kernel), record, &mut at);
     // After the mark was read the thread was off its processor. An equal mark means it still is.
     match kernel.has_run_since(record, mark) {
         true => Look::Unclear,
-        false => Look::Off(off, claim, mark),
+        false => Look::Off(Still {
+            off,
+            claim,
+            fingerprint,
+            mark,
+        }),
     }
+}
+
+/// A thread that does not wait, or that was woken during the read of the kernel's file. If
+/// processors are scarce, it then waits for one.
+fn look_ready<R: Runtime, L: Looks<R>>(
+    (looks, kernel): (&L, &Kernel),
+    record: &ThreadRecord,
+) -> Look<L::Claim> {
+    let tid = record.tid();
+    let print = || fingerprint((looks, kernel), record, &mut None).0;
+    let before = print();
+    let waits_for_one = || kernel.is_crowded && kernel.whereabouts(tid) == Some(Whereabouts::Ready);
+    match runs(tid) || waits_for_one() {
+        true => Look::Ready(Some(print()).filter(|it| *it == before && !it.runs())),
+        false => Look::Unclear,
+    }
+}
+
+/// The fingerprint and the context of a thread. The endpoint is part of the fingerprint: two
+/// endpoints may wait at one place for different reasons. `at`: where the thread is; it is read
+/// here if it is missing and only the kernel knows that.
+#[inline(never)]
+pub fn fingerprint<R: Runtime, L: Looks<R>>(
+    (looks, kernel): (&L, &Kernel),
+    record: &ThreadRecord,
+    at: &mut Option<Whereabouts>,
+) -> (Fingerprint, Option<Context>) {
+    let (fingerprint, mounted) = match looks.fingerprint(record) {
+        Some((fingerprint, mounted)) => (fingerprint, mounted),
+        None => (Fingerprint::of([], false).that_may_run(true), None),
+    };
+    let context = works_for(looks, record, mounted);
+    let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
+    let fingerprint = fingerprint.with(endpoint);
+    let fingerprint = match fingerprint.may_run() {
+        true => {
+            *at = at.or_else(|| kernel.whereabouts(record.tid()));
+            match kernel.call_words(*at) {
+                Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
+                None => Fingerprint::running(),
+            }
+        }
+        false => fingerprint,
+    };
+    (fingerprint, context)
 }
 
 /// Whether a thread is on a processor: then its clock advances between two reads, about 0.3 us

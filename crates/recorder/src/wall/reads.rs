@@ -1,12 +1,12 @@
 //! The census: whether a thread has run since its last read, and if so its fingerprint.
 
-use super::look::{self, Mark, works_for};
+use super::look::{self, Found, Mark};
 use super::{Known, Sampler, Work, aim};
 use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
 use dwell_context::Context;
 use dwell_signal::ThreadRecord;
-use dwell_wall::proc::Schedule;
+use dwell_wall::proc::{Schedule, Whereabouts};
 use dwell_wallclock::Fingerprint;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
@@ -82,11 +82,13 @@ impl Seen {
 
 /// Further steps after a read.
 #[derive(Clone, Copy, Debug, Default)]
-struct Read {
+pub(super) struct Read {
     /// The thread must be sampled now.
-    wants_sample: bool,
+    pub(super) wants_sample: bool,
     /// It has run, or may have, since the read before.
     is_changed: bool,
+    /// The kernel's data about it, if the fingerprint needed them.
+    pub(super) found: Option<Found>,
 }
 
 impl<R: Runtime> Sampler<'_, R> {
@@ -98,7 +100,7 @@ impl<R: Runtime> Sampler<'_, R> {
             self.fetch_ahead(ids, at);
             let read = self.read(*id);
             if read.wants_sample {
-                sampled_ns += self.sample(*id, shelf);
+                sampled_ns += self.sample(*id, read.found, shelf);
             }
             if read.is_changed {
                 self.account(*id, false, shelf);
@@ -114,7 +116,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let (mut cost_ns, mut is_first) = (0, true);
         while let Some(id) = self.clock.next_of_backlog(is_first) {
             is_first = false;
-            cost_ns += self.sample(id, shelf);
+            cost_ns += self.sample(id, None, shelf);
         }
         self.report_ended(shelf);
         cost_ns + self.cpu_since()
@@ -132,7 +134,7 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// Reads a thread.
-    fn read(&mut self, id: u32) -> Read {
+    pub(super) fn read(&mut self, id: u32) -> Read {
         let Some(seen) = self.seen.get_mut(id as usize) else {
             return Read::default();
         };
@@ -147,7 +149,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let mark = self.kernel.turns_or_clock(record, may_map, by_clock);
         let is_off = || !look::runs(record.tid());
         let (has_run, is_equal) = seen.compare(mark, is_off);
-        if !has_run && !is_calm && self.kernel.is_ready(record.tid()) {
+        let tid = record.tid();
+        if !has_run && !is_calm && self.kernel.if_scarce(tid) == Some(Whereabouts::Ready) {
             let (fingerprint, work) = (self.clock.ready(id), (0, || None));
             self.clock.read(id, fingerprint, work, true, |_| true);
             return Read::default();
@@ -162,10 +165,15 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             self.clock.unlabel(id);
         }
-        let (mut fingerprint, context) = self.fingerprint(record);
+        let mut at = None;
+        let by = (&self.looks, &self.kernel);
+        let (mut fingerprint, context) = look::fingerprint(by, record, &mut at);
         let is_known = fingerprint.runs() || fingerprint.may_run();
-        if !is_calm && !is_known && self.kernel.is_ready(record.tid()) {
-            fingerprint = Fingerprint::woken();
+        if !is_calm && !is_known {
+            at = self.kernel.if_scarce(tid);
+            if at == Some(Whereabouts::Ready) {
+                fingerprint = Fingerprint::woken();
+            }
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
@@ -173,8 +181,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let is_changed = !is_equal;
         if self.setup.options.only_context && context.is_none() {
             return Read {
-                wants_sample: false,
                 is_changed,
+                ..Read::default()
             };
         }
         let work = (key_of(context.as_ref()), || work_of(context));
@@ -185,6 +193,7 @@ impl<R: Runtime> Sampler<'_, R> {
         Read {
             wants_sample,
             is_changed,
+            found: mark.zip(at).map(|(mark, at)| Found { mark, at }),
         }
     }
 
@@ -194,27 +203,6 @@ impl<R: Runtime> Sampler<'_, R> {
             seen.is_settled = true;
             seen.mark = Some(mark);
         }
-    }
-
-    /// Reads the fingerprint and the context of a thread. The endpoint is part of the fingerprint:
-    /// two endpoints may wait at one place for different reasons.
-    pub(super) fn fingerprint(&self, record: &ThreadRecord) -> (Fingerprint, Option<Context>) {
-        let read = self.looks.fingerprint(record);
-        let (fingerprint, mounted) = match read {
-            Some((fingerprint, mounted)) => (fingerprint, mounted),
-            None => (Fingerprint::of([], false).that_may_run(true), None),
-        };
-        let context = works_for(&self.looks, record, mounted);
-        let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
-        let fingerprint = fingerprint.with(endpoint);
-        let fingerprint = match fingerprint.may_run() {
-            true => match self.kernel.call_of(record.tid()) {
-                Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
-                None => Fingerprint::running(),
-            },
-            false => fingerprint,
-        };
-        (fingerprint, context)
     }
 
     /// Reads the kernel's account of a thread, if that is due or this is the last tick: how long it

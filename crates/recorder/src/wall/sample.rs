@@ -1,6 +1,6 @@
 //! Samples one platform thread and reports the result.
 
-use super::look::{Look, look};
+use super::look::{Found, Look, Still, look};
 use super::who::{self, Who};
 use super::{Claim, Sampler};
 use crate::looks::off::Off;
@@ -9,7 +9,7 @@ use crate::runtime::{Looks, Runtime};
 use dwell_signal::ThreadRecord;
 use dwell_walker::Frame;
 use dwell_wall::cause::Os;
-use dwell_wallclock::{Fingerprint, Label, Shown};
+use dwell_wallclock::{Label, Shown};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -19,12 +19,12 @@ pub(super) fn unsampled() -> Off {
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Samples a thread. Returns the cost in ns.
-    pub(super) fn sample(&mut self, id: u32, shelf: &Shelf) -> u64 {
+    /// Samples a thread, which was just `found` so. Returns the cost in ns.
+    pub(super) fn sample(&mut self, id: u32, found: Option<Found>, shelf: &Shelf) -> u64 {
         let before_ns = self.cpu_now();
         let is_new = !self.clock.is_labelled(id);
         self.counts.sampled += 1;
-        let class = self.look_at(id, shelf);
+        let class = self.look_at(id, found, shelf);
         self.counts.failed += usize::from(class.is_none());
         self.clock.settle(id, class);
         self.report_ended(shelf);
@@ -38,31 +38,27 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// Samples a thread. Returns the class whose place the sample shows, if it shows one.
-    fn look_at(&mut self, id: u32, shelf: &Shelf) -> Option<u8> {
+    fn look_at(&mut self, id: u32, found: Option<Found>, shelf: &Shelf) -> Option<u8> {
         let record = self.setup.engine.record(id)?;
-        let (before, _) = self.fingerprint(record);
-        let mut seen = look(&self.looks, &self.kernel, record, &mut self.frames);
+        let by = (&self.looks, &self.kernel);
+        let mut seen = look(by, record, found, &mut self.frames);
         if matches!(seen, Look::Unclear) {
-            seen = look(&self.looks, &self.kernel, record, &mut self.frames);
+            seen = look(by, record, None, &mut self.frames);
         }
-        let (fingerprint, _) = self.fingerprint(record);
         match seen {
             Look::Gone => {
                 self.remove(id, shelf);
                 None
             }
-            Look::Off(off, claim, mark) => {
-                let class = self.report_wait((id, record), fingerprint, (off, claim), shelf)?;
+            Look::Off(still) => {
+                let mark = still.mark;
+                let class = self.report_wait((id, record), still, shelf)?;
                 self.set_settled(id, mark);
                 Some(class)
             }
             // If the wait ended during the sample, the sample shows nothing. Reads count how often
             // the thread waits.
-            Look::Ready
-                if before == fingerprint
-                    && !fingerprint.runs()
-                    && self.clock.found_running(id, fingerprint) =>
-            {
+            Look::Ready(Some(fingerprint)) if self.clock.found_running(id, fingerprint) => {
                 let label = Label {
                     shown: Shown::Run,
                     place: 0,
@@ -70,7 +66,7 @@ impl<R: Runtime> Sampler<'_, R> {
                 };
                 Some(self.clock.label(id, fingerprint, label).class)
             }
-            Look::Ready | Look::Unclear => None,
+            Look::Ready(_) | Look::Unclear => None,
         }
     }
 
@@ -78,10 +74,10 @@ impl<R: Runtime> Sampler<'_, R> {
     fn report_wait(
         &mut self,
         (id, record): (u32, &ThreadRecord),
-        fingerprint: Fingerprint,
-        (off, claim): (Off, Option<Claim<R>>),
+        still: Still<Claim<R>>,
         shelf: &Shelf,
     ) -> Option<u8> {
+        let (off, claim) = (still.off, still.claim);
         let has_it = claim
             .as_ref()
             .and_then(|claim| self.see_owner(record, claim));
@@ -101,7 +97,7 @@ impl<R: Runtime> Sampler<'_, R> {
             place,
             has_claim: claim.is_some(),
         };
-        let labelled = self.clock.label(id, fingerprint, label);
+        let labelled = self.clock.label(id, still.fingerprint, label);
         // Runs of the place before are reported before the new one.
         self.report_ended(shelf);
         let known = self.known.get_mut(id as usize)?;

@@ -4,7 +4,11 @@ use super::*;
 use crate::looks::shelf::Notes;
 use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
+use dwell_wall::cause::{Call, Fd, Os};
+use dwell_wall::proc::{Target, Whereabouts};
 use dwell_wallclock::Fingerprint;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 /// The setup of a sampler that runs on the test's own thread.
@@ -268,4 +272,111 @@ fn last_tick_reports_time_without_a_sample() {
         runs.into_iter()
             .all(|(class, ns)| class == UNSAMPLED && ns <= 20_000_000)
     );
+}
+
+/// A thread of the runtime that waits in a call, and later in another one.
+struct TwoWaits {
+    thread: JoinHandle<()>,
+    tid: i32,
+    peer: UnixStream,
+}
+
+impl TwoWaits {
+    /// It waits for a byte on a socket, then until it is unparked.
+    fn begin(agent: &'static Agent) -> TwoWaits {
+        let (mut own, peer) = UnixStream::pair().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            begin_thread(agent, "waits", 4, 1);
+            tell.send(process::own_tid()).unwrap();
+            own.read_exact(&mut [0]).unwrap();
+            std::thread::park();
+            agent.own_thread_ends();
+        });
+        let tid = told.recv().unwrap();
+        TwoWaits { thread, tid, peer }
+    }
+
+    /// Until it waits for something like this.
+    fn until(&self, kernel: &Kernel, is_it: impl Fn(Target) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let waits = || match kernel.whereabouts(self.tid) {
+            Some(Whereabouts::Off { call, .. }) => call.is_some_and(&is_it),
+            _ => false,
+        };
+        while !waits() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn end(self) {
+        self.thread.thread().unpark();
+        self.thread.join().unwrap();
+    }
+}
+
+/// The calls of the waits that were reported.
+fn calls(begun: &Begun) -> Vec<Os> {
+    let notes = begun.setup.shelf.lock();
+    let each = notes.notes.iter().filter_map(|note| match note {
+        Note::Stack { off, .. } => Some(off.os),
+        _ => None,
+    });
+    each.collect()
+}
+
+/// A read of the thread in its first wait, which asks for a sample.
+fn first_read<'b>(
+    begun: &'b Begun,
+    waits: &TwoWaits,
+) -> (Sampler<'b, Mock>, u32, reads::Read, u32) {
+    let mut sampler = begun.sampler();
+    begun.update(&mut sampler);
+    let index = begun.agent.registry.get(waits.tid).unwrap().index();
+    waits.until(&sampler.kernel, |call| {
+        matches!(call, Target::Descriptor(_))
+    });
+    let tick = Tick {
+        number: 1,
+        interval_ns: 20_000_000,
+        ..Tick::default()
+    };
+    sampler.clock.begin_tick(tick, 20_000_000);
+    assert_eq!(sampler.clock.due(), [index]);
+    let before = sampler.kernel.asked.count.get();
+    let read = sampler.read(index);
+    assert!(read.wants_sample);
+    (sampler, index, read, before)
+}
+
+/// Reading the kernel's file is the most expensive part of a sample.
+#[test]
+fn read_and_sample_of_a_wait_need_the_kernels_file_once() {
+    let begun = begun("");
+    let waits = TwoWaits::begin(begun.agent);
+    let (mut sampler, index, read, before) = first_read(&begun, &waits);
+    sampler.sample(index, read.found, &begun.setup.shelf);
+    assert_eq!(sampler.kernel.asked.count.get() - before, 1);
+    assert_eq!(calls(&begun), [Os::Call(Call::On(Fd::Socket))]);
+    // The next read finds the same fingerprint, so the sample counts for it.
+    assert!(sampler.clock.is_labelled(index));
+    drop(sampler);
+    (&waits.peer).write_all(&[0]).unwrap();
+    waits.end();
+}
+
+#[test]
+fn sample_shows_the_wait_that_followed_the_read() {
+    let begun = begun("");
+    let waits = TwoWaits::begin(begun.agent);
+    let (mut sampler, index, read, _) = first_read(&begun, &waits);
+    (&waits.peer).write_all(&[0]).unwrap();
+    waits.until(&sampler.kernel, |call| call == Target::Futex);
+    sampler.sample(index, read.found, &begun.setup.shelf);
+    assert_eq!(calls(&begun), [Os::Call(Call::Futex)]);
+    // The fingerprint of the first wait still has no sample.
+    assert!(!sampler.clock.is_labelled(index));
+    drop(sampler);
+    waits.end();
 }
