@@ -34,6 +34,13 @@ impl Fingerprint {
         Fingerprint::of([u64::MAX - 1], true)
     }
 
+    /// The fingerprint of a thread that was woken from this wait and has no processor yet. Its
+    /// samples have a place of their own, as they lack the frames of the system call.
+    #[must_use]
+    pub fn after_wake_up(self) -> Fingerprint {
+        self.with(u64::MAX)
+    }
+
     /// The same for a thread of which only the kernel knows whether it waits. The caller adds the
     /// words of its system call.
     #[must_use]

@@ -129,15 +129,20 @@ impl<W> Default for Places<W> {
 impl<W> Places<W> {
     /// The class of a fingerprint that was read in tick `now`. A new fingerprint gets a class.
     pub fn enter(&mut self, fingerprint: Fingerprint, now: u32) -> u8 {
-        let words = fingerprint.word();
-        let class = match self.words.iter().position(|it| *it == words) {
+        let class = match self.find(fingerprint) {
             Some(class) => class,
-            None => self.make(words),
+            None => self.make(fingerprint.word()),
         };
         if let Some(found) = self.classes.get_mut(class) {
             found.read = now;
         }
         class as u8
+    }
+
+    #[inline(never)]
+    fn find(&self, fingerprint: Fingerprint) -> Option<usize> {
+        let words = fingerprint.word();
+        self.words.iter().position(|it| *it == words)
     }
 
     fn make(&mut self, words: u64) -> usize {
@@ -181,6 +186,19 @@ impl<W> Places<W> {
     #[must_use]
     pub fn label(&self, class: u8) -> Option<Label> {
         self.get(class)?.label
+    }
+
+    /// The class that shows from where a thread was woken.
+    #[must_use]
+    #[inline(never)]
+    pub fn left_wait(&self, wait: Fingerprint) -> Option<u8> {
+        let all = [wait.after_wake_up(), wait];
+        let mut classes = all.into_iter().filter_map(|wait| self.find(wait));
+        let shows_wait = |class: &usize| {
+            let label = self.label(*class as u8);
+            label.is_some_and(|label| label.shown == Shown::Wait)
+        };
+        classes.find(shows_wait).map(|class| class as u8)
     }
 
     /// Drops the result of the last sample, which is no longer valid.

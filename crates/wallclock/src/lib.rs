@@ -30,6 +30,7 @@ pub mod machine;
 #[cfg(test)]
 mod populations;
 pub mod purse;
+pub mod ready_reads;
 
 pub use ended_run::Run;
 pub use fingerprint::Fingerprint;

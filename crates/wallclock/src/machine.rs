@@ -9,6 +9,7 @@ use crate::grid::Tick;
 use crate::hot::{Hot, NONE, RUNS};
 use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::purse::Purse;
+use crate::ready_reads::Found;
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
 
@@ -36,19 +37,8 @@ struct Cold<W> {
     work: Option<W>,
     balance: Balance,
     found: Found,
-}
-
-/// The result of reads of a thread that could run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    /// Time that they found it running, in ns: it was on a processor, or preempted.
-    pub running_ns: u64,
-    /// Time that they found it woken and without a processor yet, as far as that was asked, in ns.
-    pub woken_ns: u64,
-    /// The class of one of the waits that it was woken from. Each has the same chance.
-    pub left: Option<u8>,
-    /// The number of these waits.
-    lefts: u32,
+    /// The class of the wait that it was last woken from, if it has not run since.
+    woken: Option<u8>,
 }
 
 impl<W> Default for Cold<W> {
@@ -58,6 +48,7 @@ impl<W> Default for Cold<W> {
             work: None,
             balance: Balance::default(),
             found: Found::default(),
+            woken: None,
         }
     }
 }
@@ -143,17 +134,6 @@ impl<W: Clone> WallClock<W> {
         self.hot
             .get(id as usize)
             .is_some_and(|hot| hot.class == RUNS)
-    }
-
-    /// The fingerprint of a thread that is ready and has not run since its last read: it still
-    /// waits after a preemption, or was woken from its wait.
-    #[must_use]
-    pub fn ready(&self, id: u32) -> Fingerprint {
-        let hot = self.hot.get(id as usize);
-        match hot.is_some_and(|hot| hot.class == RUNS && !hot.is_woken) {
-            true => Fingerprint::running(),
-            false => Fingerprint::woken(),
-        }
     }
 
     /// Numbers of lively and of calm threads, in this order.
@@ -327,7 +307,7 @@ impl<W: Clone> WallClock<W> {
         if stays {
             self.grow_calm(id, ticks);
         } else {
-            self.enter(id, fingerprint, (word, key), work());
+            self.enter(id, fingerprint, (word, key), Some(work()));
         }
         let passes = |hot: &&Hot| hot.has_claim && has_run && !claim_holds(hot.class);
         if self.hot.get(id as usize).is_some_and(|hot| passes(&hot)) {
@@ -337,7 +317,6 @@ impl<W: Clone> WallClock<W> {
             return false;
         };
         if fingerprint.runs() {
-            hot.is_woken = fingerprint == Fingerprint::woken();
             self.add_running(id, weight_ns);
             return false;
         }
@@ -368,11 +347,55 @@ impl<W: Clone> WallClock<W> {
         let (Some(hot), Some(cold)) = (hot, cold) else {
             return;
         };
-        if hot.is_labelled && hot.waits() {
-            cold.found.lefts += 1;
-            if self.random.below(cold.found.lefts.into()) == 0 {
-                cold.found.left = Some(hot.class);
-            }
+        cold.woken = (hot.is_labelled && hot.waits()).then_some(hot.class);
+        if let Some(class) = cold.woken {
+            cold.found.leave(class, &mut self.random);
+        }
+    }
+
+    /// Records a read of a thread that is ready and has not run since its last read: it still waits
+    /// after a preemption, or was woken from its wait.
+    pub fn stays_ready(&mut self, id: u32) {
+        let Some((weight_ns, ticks)) = self.next_block(id) else {
+            return;
+        };
+        if self.runs(id) {
+            self.grow_calm(id, ticks);
+        } else {
+            self.leave(id);
+            let woken = Fingerprint::woken();
+            self.enter(id, woken, (woken.word(), 0), None);
+        }
+        self.add_running(id, weight_ns);
+        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
+        if let (Some(hot), Some(cold)) = (hot, cold)
+            && hot.is_woken
+        {
+            cold.found.wake(cold.woken, &mut self.random);
+        }
+    }
+
+    /// Records that the last read found a thread woken from a wait with this fingerprint. Returns
+    /// whether to sample where it waited. Then [`Self::label`] may follow, with
+    /// [`Fingerprint::after_wake_up`], and [`Self::wake`] must.
+    pub fn woken_from(&mut self, id: u32, wait: Fingerprint) -> bool {
+        let Some(cold) = self.cold.get(id as usize) else {
+            return false;
+        };
+        let class = cold.places.left_wait(wait);
+        let level = class.map_or(1.0, |class| self.purse.fill() * cold.places.level(class));
+        let wants_sample = self.purse.can_pay(class.is_none()) && self.random.part() < level;
+        if !wants_sample {
+            self.wake(id, wait);
+        }
+        wants_sample
+    }
+
+    /// Records where a thread waited that was woken from this wait, if that is known.
+    pub fn wake(&mut self, id: u32, wait: Fingerprint) {
+        if let Some(cold) = self.cold.get_mut(id as usize) {
+            cold.woken = cold.places.left_wait(wait);
+            cold.found.wake(cold.woken, &mut self.random);
         }
     }
 
@@ -400,7 +423,13 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// Records that the thread has changed its place or its work.
-    fn enter(&mut self, id: u32, fingerprint: Fingerprint, (word, key): (u64, u64), work: W) {
+    fn enter(
+        &mut self,
+        id: u32,
+        fingerprint: Fingerprint,
+        (word, key): (u64, u64),
+        work: Option<W>,
+    ) {
         self.close(id);
         let number = self.tick.number;
         let (hot, cold) = (
@@ -410,11 +439,12 @@ impl<W: Clone> WallClock<W> {
         let (Some(hot), Some(cold)) = (hot, cold) else {
             return;
         };
-        cold.work = Some(work);
+        cold.work = work;
         let kind = hot.kind();
         if fingerprint.runs() {
             hot.class = RUNS;
             (hot.is_labelled, hot.shows_run, hot.has_claim) = (true, false, false);
+            hot.is_woken = fingerprint == Fingerprint::woken();
             hot.calm /= 2;
         } else {
             hot.class = cold.places.enter(fingerprint, number);
@@ -517,9 +547,8 @@ impl<W: Clone> WallClock<W> {
                 .label(class)
                 .is_none_or(|it| it.place != label.place);
             // Its place is the result of the sample before.
-            let is_left = |left: &mut u8| is_other && *left == class;
-            if cold.found.left.take_if(is_left).is_some() {
-                cold.found.lefts = 0;
+            if is_other {
+                cold.found.forget(class);
             }
             is_other || cold.places.is_uncertain(class)
         });

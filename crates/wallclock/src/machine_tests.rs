@@ -163,9 +163,9 @@ fn each_wait_that_a_thread_was_woken_from_has_the_same_chance() {
                 }
             }
         }
-        let left = clock.take_found(0).left;
+        let left = clock.take_found(0).left();
         taken[left.map_or(0, |class| 1 + usize::from(class))] += 1;
-        assert_eq!(clock.take_found(0).left, None, "each counts once");
+        assert_eq!(clock.take_found(0).left(), None, "each counts once");
     }
     // Half of 400, within four standard errors.
     assert!(
@@ -189,8 +189,72 @@ fn wait_is_not_left_at_the_place_of_a_later_sample() {
             ..label(Shown::Wait, false)
         };
         sampled(&mut clock, fingerprint, other);
-        assert_eq!(clock.take_found(0).left.is_some(), place == 1);
+        assert_eq!(clock.take_found(0).left().is_some(), place == 1);
     }
+}
+
+/// The first read of a thread finds it woken: only its fingerprint and a sample of its methods show
+/// where it waited.
+#[test]
+fn wait_before_the_first_read_is_sampled_and_left() {
+    let mut clock = begun();
+    let wait = Fingerprint::of([1], false);
+    assert!(!clock.read(0, Fingerprint::woken(), (0, || 0), true, |_| true));
+    assert!(clock.woken_from(0, wait), "an unknown wait");
+    let labelled = clock.label(0, wait.after_wake_up(), label(Shown::Wait, false));
+    clock.wake(0, wait);
+    let found = clock.take_found(0);
+    assert_eq!(found.left(), Some(labelled.class));
+    assert_eq!((found.woken_ns, found.running_ns), (TICK_NS, 0));
+    // The place is not that of the wait itself, whose samples also have the system call.
+    tick(&mut clock, 2);
+    assert_eq!(clock.due(), [0]);
+    assert!(clock.read(0, wait, (0, || 0), true, |_| true));
+    sampled(&mut clock, wait, label(Shown::Wait, false));
+    assert_eq!(weight(&mut clock), (TICK_NS, 0));
+}
+
+/// A sample failed, or the budget allowed none.
+#[test]
+fn unknown_wait_is_not_left() {
+    let mut clock = begun();
+    let wait = Fingerprint::of([1], false);
+    assert!(clock.woken_from(0, wait));
+    clock.wake(0, wait);
+    assert_eq!(clock.take_found(0).left(), None);
+    let mut purse = Purse::of_share(0.01);
+    purse.spend(u64::MAX / 2);
+    let mut poor: WallClock<u8> = WallClock::new(purse, Random::new(1));
+    poor.begin(0);
+    assert!(!poor.woken_from(0, wait));
+    assert_eq!(poor.take_found(0).left(), None);
+}
+
+/// A thread that was found waiting, and then twice woken from that wait without having run.
+#[test]
+fn woken_thread_keeps_its_wait_until_it_runs() {
+    let mut clock = begun();
+    let wait = Fingerprint::of([1], false);
+    assert!(clock.read(0, wait, (0, || 0), true, |_| true));
+    sampled(&mut clock, wait, label(Shown::Wait, false));
+    let class = clock.take_found(0).left();
+    assert_eq!(class, None, "it still waits");
+    for number in 2..=3 {
+        tick(&mut clock, number);
+        assert_eq!(clock.due(), [0]);
+        clock.stays_ready(0);
+        let found = clock.take_found(0);
+        assert!(found.left().is_some(), "{number}");
+        assert_eq!(found.woken_ns, TICK_NS);
+    }
+    tick(&mut clock, 4);
+    assert_eq!(clock.due(), [0]);
+    assert!(!clock.read(0, Fingerprint::running(), (0, || 0), true, |_| true));
+    tick(&mut clock, 5);
+    assert_eq!(clock.due(), [0]);
+    clock.stays_ready(0);
+    let found = clock.take_found(0);
+    assert_eq!((found.left(), found.running_ns), (None, 2 * TICK_NS));
 }
 
 /// A thread that has not run since it was found running has been preempted all the time; one that
@@ -209,10 +273,7 @@ fn ready_thread_is_as_its_last_read_found_it() {
                 tick(&mut clock, number);
                 assert_eq!(clock.due(), [0]);
                 match is_asked {
-                    true => {
-                        let ready = clock.ready(0);
-                        assert!(!clock.read(0, ready, (0, || 0), true, |_| true));
-                    }
+                    true => clock.stays_ready(0),
                     false => clock.stays(0),
                 }
             }

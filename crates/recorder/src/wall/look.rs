@@ -52,6 +52,16 @@ pub struct Found {
     pub at: Whereabouts,
 }
 
+/// The reason for a sample.
+#[derive(Clone, Copy, Debug)]
+pub enum Want {
+    /// Where the thread waits. It was just found so.
+    Wait(Option<Found>),
+    /// Where it waited that was woken from this wait and has no processor yet. Its stack begins
+    /// with its innermost method: the kernel does not show a ready thread's registers.
+    Woken(Fingerprint),
+}
+
 /// Result of one sample.
 #[derive(Debug)]
 pub enum Look<C> {
@@ -343,32 +353,42 @@ impl Kernel {
 }
 
 /// Samples a thread without signalling, stopping or waking it. The sample counts only if the thread
-/// has not run during it, or since it was `found`.
+/// has not run during it, or since it was found.
 pub fn look<R: Runtime, L: Looks<R>>(
     (looks, kernel): (&L, &Kernel),
     record: &ThreadRecord,
-    found: Option<Found>,
+    want: Want,
     frames: &mut [Frame],
 ) -> Look<L::Claim> {
-    let (mark, mut at) = match found {
-        Some(found) => (found.mark, Some(found.at)),
-        None => match kernel.mark(record) {
-            Some(mark) => (mark, kernel.whereabouts(record.tid())),
-            None => return Look::Gone,
-        },
+    let tid = record.tid();
+    let (mark, mut at) = match (want, kernel.mark(record)) {
+        (Want::Wait(Some(found)), _) => (found.mark, Some(found.at)),
+        (Want::Wait(None), Some(mark)) => (mark, kernel.whereabouts(tid)),
+        (Want::Woken(_), Some(mark)) => (mark, None),
+        (_, None) => return Look::Gone,
     };
-    let (os, fd, registers) = match at {
-        Some(Whereabouts::Off { call, sp, pc }) => {
+    let (os, fd, registers) = match (want, at) {
+        (_, Some(Whereabouts::Off { call, sp, pc })) => {
             let (os, fd) = kernel.os(call);
             (os, fd, Some((sp, pc)))
         }
-        Some(Whereabouts::Ready) => return look_ready((looks, kernel), record),
-        None if runs(record.tid()) => return look_ready((looks, kernel), record),
-        None => (Os::Waiting, None, None),
+        // Equal marks are also those of a thread that has run all the time.
+        (Want::Woken(_), _) if runs(tid) => return Look::Unclear,
+        (Want::Woken(_), _) => (Os::Waiting, None, None),
+        (_, Some(Whereabouts::Ready)) => return look_ready((looks, kernel), record),
+        (_, None) if runs(tid) => return look_ready((looks, kernel), record),
+        (_, None) => (Os::Waiting, None, None),
     };
-    let (mut off, claim) = looks.look(record, Waiting { os, registers }, frames);
+    let (mut off, mut claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
-    let (fingerprint, _) = fingerprint((looks, kernel), record, &mut at);
+    let fingerprint = match want {
+        Want::Wait(_) => fingerprint((looks, kernel), record, &mut at).0,
+        Want::Woken(wait) => {
+            // It has what it waited for, or need not wait for it any more.
+            (off.detail, claim) = (None, None);
+            wait.after_wake_up()
+        }
+    };
     // After the mark was read the thread was off its processor. An equal mark means it still is.
     match kernel.has_run_since(record, mark) {
         true => Look::Unclear,

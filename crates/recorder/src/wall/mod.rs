@@ -516,7 +516,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let mut shelf = shelf.lock();
             let (period, woken) = (
                 seen.accounted_ns..self.clock.now_ns(),
-                (found.woken_ns, found.left),
+                (found.woken_ns, found.left()),
             );
             shelf.add_ready(thread, period, preempted_ns + found.woken_ns, woken);
             shelf.add(Note::Gone { thread }, 0);

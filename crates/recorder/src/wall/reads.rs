@@ -1,6 +1,6 @@
 //! The census: whether a thread has run since its last read, and if so its fingerprint.
 
-use super::look::{self, Found, Mark};
+use super::look::{self, Found, Mark, Want};
 use super::{Known, Sampler, Work, aim};
 use crate::looks::shelf::Shelf;
 use crate::runtime::{Looks, Runtime};
@@ -83,12 +83,10 @@ impl Seen {
 /// Further steps after a read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Read {
-    /// The thread must be sampled now.
-    pub(super) wants_sample: bool,
+    /// The sample that must be made now.
+    pub(super) wants: Option<Want>,
     /// It has run, or may have, since the read before.
     is_changed: bool,
-    /// The kernel's data about it, if the fingerprint needed them.
-    pub(super) found: Option<Found>,
 }
 
 impl<R: Runtime> Sampler<'_, R> {
@@ -99,8 +97,8 @@ impl<R: Runtime> Sampler<'_, R> {
         for (at, id) in ids.iter().enumerate() {
             self.fetch_ahead(ids, at);
             let read = self.read(*id);
-            if read.wants_sample {
-                sampled_ns += self.sample(*id, read.found, shelf);
+            if let Some(want) = read.wants {
+                sampled_ns += self.sample(*id, want, shelf);
             }
             if read.is_changed {
                 self.account(*id, false, shelf);
@@ -116,7 +114,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let (mut cost_ns, mut is_first) = (0, true);
         while let Some(id) = self.clock.next_of_backlog(is_first) {
             is_first = false;
-            cost_ns += self.sample(id, None, shelf);
+            cost_ns += self.sample(id, Want::Wait(None), shelf);
         }
         self.report_ended(shelf);
         cost_ns + self.cpu_since()
@@ -151,8 +149,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let (has_run, is_equal) = seen.compare(mark, is_off);
         let tid = record.tid();
         if !has_run && !is_calm && self.kernel.if_scarce(tid) == Some(Whereabouts::Ready) {
-            let (fingerprint, work) = (self.clock.ready(id), (0, || None));
-            self.clock.read(id, fingerprint, work, true, |_| true);
+            self.clock.stays_ready(id);
             return Read::default();
         }
         if !has_run {
@@ -165,14 +162,14 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             self.clock.unlabel(id);
         }
-        let mut at = None;
+        let (mut at, mut wait) = (None, None);
         let by = (&self.looks, &self.kernel);
         let (mut fingerprint, context) = look::fingerprint(by, record, &mut at);
         let is_known = fingerprint.runs() || fingerprint.may_run();
         if !is_calm && !is_known {
             at = self.kernel.if_scarce(tid);
             if at == Some(Whereabouts::Ready) {
-                fingerprint = Fingerprint::woken();
+                wait = Some(std::mem::replace(&mut fingerprint, Fingerprint::woken()));
             }
         }
         if let Some(seen) = self.seen.get_mut(id as usize) {
@@ -190,11 +187,12 @@ impl<R: Runtime> Sampler<'_, R> {
         let holds = |class| holds(looks, record, known, class);
         let wants_sample = self.clock.read(id, fingerprint, work, has_run, holds);
         self.counts.by_fingerprint += usize::from(!wants_sample);
-        Read {
-            wants_sample,
-            is_changed,
-            found: mark.zip(at).map(|(mark, at)| Found { mark, at }),
-        }
+        let found = || mark.zip(at).map(|(mark, at)| Found { mark, at });
+        let wants = match wait {
+            Some(wait) => self.clock.woken_from(id, wait).then_some(Want::Woken(wait)),
+            None => wants_sample.then(|| Want::Wait(found())),
+        };
+        Read { wants, is_changed }
     }
 
     /// Records that a sample found the thread off a processor, with this mark.
@@ -257,7 +255,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let period = now_ns - passed_ns..now_ns;
         shelf
             .lock()
-            .add_ready(thread, period, waited_ns, (woken_ns, found.left));
+            .add_ready(thread, period, waited_ns, (woken_ns, found.left()));
     }
 
     /// Time between two accounts of a thread that moves.

@@ -1,6 +1,6 @@
 //! Samples one platform thread and reports the result.
 
-use super::look::{Found, Look, Still, look};
+use super::look::{Look, Still, Want, look};
 use super::who::{self, Who};
 use super::{Claim, Sampler};
 use crate::looks::off::Off;
@@ -19,14 +19,17 @@ pub(super) fn unsampled() -> Off {
 }
 
 impl<R: Runtime> Sampler<'_, R> {
-    /// Samples a thread, which was just `found` so. Returns the cost in ns.
-    pub(super) fn sample(&mut self, id: u32, found: Option<Found>, shelf: &Shelf) -> u64 {
+    /// Samples a thread. Returns the cost in ns.
+    pub(super) fn sample(&mut self, id: u32, want: Want, shelf: &Shelf) -> u64 {
         let before_ns = self.cpu_now();
         let is_new = !self.clock.is_labelled(id);
         self.counts.sampled += 1;
-        let class = self.look_at(id, found, shelf);
+        let class = self.look_at(id, want, shelf);
         self.counts.failed += usize::from(class.is_none());
-        self.clock.settle(id, class);
+        match want {
+            Want::Wait(_) => self.clock.settle(id, class),
+            Want::Woken(wait) => self.clock.wake(id, wait),
+        }
         self.report_ended(shelf);
         let cost_ns = self.cpu_now().saturating_sub(before_ns);
         self.clock.purse().sampled(cost_ns, is_new);
@@ -38,12 +41,12 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// Samples a thread. Returns the class whose place the sample shows, if it shows one.
-    fn look_at(&mut self, id: u32, found: Option<Found>, shelf: &Shelf) -> Option<u8> {
+    fn look_at(&mut self, id: u32, want: Want, shelf: &Shelf) -> Option<u8> {
         let record = self.setup.engine.record(id)?;
         let by = (&self.looks, &self.kernel);
-        let mut seen = look(by, record, found, &mut self.frames);
-        if matches!(seen, Look::Unclear) {
-            seen = look(by, record, None, &mut self.frames);
+        let mut seen = look(by, record, want, &mut self.frames);
+        if matches!((&seen, want), (Look::Unclear, Want::Wait(_))) {
+            seen = look(by, record, Want::Wait(None), &mut self.frames);
         }
         match seen {
             Look::Gone => {

@@ -346,7 +346,7 @@ fn first_read<'b>(
     assert_eq!(sampler.clock.due(), [index]);
     let before = sampler.kernel.asked.count.get();
     let read = sampler.read(index);
-    assert!(read.wants_sample);
+    assert!(read.wants.is_some());
     (sampler, index, read, before)
 }
 
@@ -356,11 +356,36 @@ fn read_and_sample_of_a_wait_need_the_kernels_file_once() {
     let begun = begun("");
     let waits = TwoWaits::begin(begun.agent);
     let (mut sampler, index, read, before) = first_read(&begun, &waits);
-    sampler.sample(index, read.found, &begun.setup.shelf);
+    sampler.sample(index, read.wants.unwrap(), &begun.setup.shelf);
     assert_eq!(sampler.kernel.asked.count.get() - before, 1);
     assert_eq!(calls(&begun), [Os::Call(Call::On(Fd::Socket))]);
     // The next read finds the same fingerprint, so the sample counts for it.
     assert!(sampler.clock.is_labelled(index));
+    drop(sampler);
+    (&waits.peer).write_all(&[0]).unwrap();
+    waits.end();
+}
+
+/// A woken thread has the place of its wait, without a system call. A thread that runs fails.
+#[test]
+fn sample_of_a_woken_thread_shows_its_methods_only() {
+    let begun = begun("");
+    begin_thread(begun.agent, "own", 7, 1);
+    let waits = TwoWaits::begin(begun.agent);
+    let mut sampler = begun.sampler();
+    begun.update(&mut sampler);
+    let place = |tid| begun.agent.registry.get(tid).unwrap().index();
+    let (index, own) = (place(waits.tid), place(process::own_tid()));
+    waits.until(&sampler.kernel, |call| {
+        matches!(call, Target::Descriptor(_))
+    });
+    let wait = Fingerprint::of([1], false);
+    for id in [index, own] {
+        sampler.sample(id, look::Want::Woken(wait), &begun.setup.shelf);
+    }
+    assert_eq!(calls(&begun), [Os::Waiting]);
+    assert!(sampler.clock.take_found(index).left().is_some());
+    assert_eq!(sampler.clock.take_found(own).left(), None);
     drop(sampler);
     (&waits.peer).write_all(&[0]).unwrap();
     waits.end();
@@ -373,7 +398,7 @@ fn sample_shows_the_wait_that_followed_the_read() {
     let (mut sampler, index, read, _) = first_read(&begun, &waits);
     (&waits.peer).write_all(&[0]).unwrap();
     waits.until(&sampler.kernel, |call| call == Target::Futex);
-    sampler.sample(index, read.found, &begun.setup.shelf);
+    sampler.sample(index, read.wants.unwrap(), &begun.setup.shelf);
     assert_eq!(calls(&begun), [Os::Call(Call::Futex)]);
     // The fingerprint of the first wait still has no sample.
     assert!(!sampler.clock.is_labelled(index));
