@@ -255,7 +255,7 @@ impl Modules {
     }
 
     fn set(&mut self, mut map: CodeMap) {
-        map.spans.sort_by_key(|span| span.range.start);
+        map.spans.sort_unstable_by_key(|span| span.range.start);
         let is_vm = |s: &&Span| (self.is_own)(&s.image.name);
         map.vm = map
             .spans
