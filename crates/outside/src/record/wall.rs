@@ -342,7 +342,7 @@ impl Wall {
             .woken
             .of(waited_ns, now.ran_since(&then), found.running_ns);
         let unknown = Place::unknown(Cause::Runnable);
-        let left = found.left.and_then(|class| seat.place(class));
+        let left = found.left().and_then(|class| seat.place(class));
         let left = left.map(|place| Place {
             cause: Cause::Runnable,
             detail: None,
