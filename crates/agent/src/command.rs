@@ -188,6 +188,8 @@ fn make_agent(caller: Caller, choice: EngineChoice) -> Result<&'static Agent, St
         stubs: Stubs::new(),
     };
     let agent = hotspot::publish(Recorder::new(jvm, source));
+    // Megabytes of tables, which the recording would read again.
+    agent.libraries.put(modules.own_images());
     hook::install(&agent.runtime, caller.env);
     engine.set_walk(dwell_walk_hook);
     Ok(agent)

@@ -615,6 +615,21 @@ mod tests {
         assert!(others.own_images().is_empty());
     }
 
+    /// The runtime's structures are found before its first recording.
+    #[test]
+    fn library_of_runtime_is_read_once_for_first_recording() {
+        let pc = library_of_runtime_is_read_once_for_first_recording as fn() as usize as u64;
+        let before = Modules::only_own(|_| true);
+        let images = before.own_images();
+        drop(before);
+        let as_met: TablesOf = (Tables::AsMet, |_| true);
+        let recording = Modules::new(|_| true, as_met, images.clone());
+        let image = recording.place(pc).unwrap().image;
+        assert!(images.iter().any(|it| Arc::ptr_eq(it, &image)));
+        let rule = recording.map().rule_read(pc);
+        assert!(matches!(rule, Some(Rule::Sp { .. } | Rule::Fp { .. })));
+    }
+
     #[test]
     fn tables_that_handlers_do_not_ask_for_are_not_made() {
         let pc = tables_that_handlers_do_not_ask_for_are_not_made as fn() as usize as u64;
