@@ -82,7 +82,7 @@ impl LostObjectsTable {
         let mut others = std::mem::take(&mut inner.others);
         let mut lost: Vec<LostObjects> = inner.by_place.drain().map(|(_, lost)| lost).collect();
         drop(inner);
-        lost.sort_by_key(|lost| {
+        lost.sort_unstable_by_key(|lost| {
             (
                 std::cmp::Reverse(lost.weight_bytes),
                 lost.class,

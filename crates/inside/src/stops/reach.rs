@@ -198,7 +198,7 @@ impl Reach {
             .iter()
             .map(|tardy| (*tardy, until(tardy)))
             .collect();
-        all.sort_by_key(|(tardy, until_ns)| std::cmp::Reverse((tardy.held_ns, *until_ns)));
+        all.sort_unstable_by_key(|(tardy, until_ns)| std::cmp::Reverse((tardy.held_ns, *until_ns)));
         all
     }
 }

@@ -321,13 +321,13 @@ impl Kernel {
     fn pack_own(&self) -> Writer {
         let text = self.text.get(..self.own_end).unwrap_or(&[]);
         let lines = text.split(|byte| *byte == b'\n').filter_map(Line::parse);
-        let mut functions: Vec<Line<'_>> = lines.filter(Line::is_function).collect();
-        // Blocks ascend, but the lines in a block may not. The sort is stable, because the first of
-        // several names counts.
-        functions.sort_by_key(|line| line.start);
+        let mut functions: Vec<(usize, Line<'_>)> =
+            lines.filter(Line::is_function).enumerate().collect();
+        // Blocks ascend, but the lines in a block may not. The first of several names counts.
+        functions.sort_unstable_by_key(|(at, line)| (line.start, *at));
         let mut writer = Writer::default();
-        let last = functions.last().map(|line| line.start);
-        for line in functions {
+        let last = functions.last().map(|(_, line)| line.start);
+        for (_, line) in functions {
             // The end of the last function is unknown.
             let name = line.name().filter(|_| Some(line.start) != last);
             writer.add(line.start, name.unwrap_or_default());

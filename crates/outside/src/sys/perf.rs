@@ -182,8 +182,6 @@ impl Drop for Ring {
 
 fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd> {
     let mut attr = perf_event_attr {
-        size: size_of::<perf_event_attr>() as u32,
-        type_: PERF_TYPE_SOFTWARE,
         config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
         sample_type: u64::from(
             PERF_SAMPLE_TID
@@ -210,12 +208,23 @@ fn open(tid: i32, cpu: i32, wish: &Wish, user_only: bool) -> io::Result<OwnedFd>
     attr.set_exclude_callchain_user(1);
     attr.set_exclude_callchain_kernel(u64::from(user_only));
     attr.set_inherit(u64::from(wish.inherit));
+    open_event(&mut attr, tid, cpu)
+}
+
+/// Opens a software event on thread `tid`, on `cpu`; -1 is any processor.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn open_event(attr: &mut perf_event_attr, tid: i32, cpu: i32) -> io::Result<OwnedFd> {
     const CLOEXEC: u64 = 8;
-    // SAFETY: `attr` is valid and of the size it states; the call keeps no pointer to it.
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.type_ = PERF_TYPE_SOFTWARE;
+    // SAFETY: the kernel reads `size` bytes, which is the whole structure, and writes at most that
+    // field, both before the call returns. For software events, no other field is an address.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
-            &raw mut attr,
+            std::ptr::from_mut(attr),
             tid,
             cpu,
             -1,

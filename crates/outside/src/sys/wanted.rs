@@ -1,13 +1,14 @@
 //! A perf event that the agent in another process describes, as the bytes of the kernel's
 //! structure. Only the agent's own kinds are opened: the clock and the switches of one thread.
 
+use super::perf::open_event;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_IP,
     PERF_SAMPLE_READ, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID,
     PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// Length of a description.
 pub const ATTR_BYTES: usize = size_of::<perf_event_attr>();
@@ -65,38 +66,18 @@ pub fn open(bytes: &[u8], tid: i32) -> io::Result<OwnedFd> {
     let Some(mut attr) = checked(bytes) else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     };
-    const CLOEXEC: u64 = 8;
-    // SAFETY: `attr` is valid and of the size it states; the call keeps no pointer to it.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw mut attr,
-            tid,
-            -1,
-            -1,
-            CLOEXEC,
-        )
-    };
-    match i32::try_from(fd) {
-        // SAFETY: the kernel has just made this descriptor for us alone.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
+    open_event(&mut attr, tid, -1)
 }
 
 /// Whether we may open an event on thread `tid` that also counts in the kernel.
 #[must_use]
 pub fn is_permitted(tid: i32) -> bool {
     let mut attr = perf_event_attr {
-        size: ATTR_BYTES as u32,
-        type_: PERF_TYPE_SOFTWARE,
         config: u64::from(PERF_COUNT_SW_CPU_CLOCK),
         ..Default::default()
     };
     attr.set_disabled(1);
-    // SAFETY: as in `checked`.
-    let bytes = unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), ATTR_BYTES) };
-    open(bytes, tid).is_ok()
+    open_event(&mut attr, tid, -1).is_ok()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reading all mappings takes at most the elapsed time divided by this.
+/// Reading all mappings may take one part in this many of the elapsed time.
 const READ_SHARE: u32 = 100;
 
 /// One executable range of a module.
@@ -255,7 +255,7 @@ impl Modules {
     }
 
     fn set(&mut self, mut map: CodeMap) {
-        map.spans.sort_by_key(|span| span.range.start);
+        map.spans.sort_unstable_by_key(|span| span.range.start);
         let is_vm = |s: &&Span| (self.is_own)(&s.image.name);
         map.vm = map
             .spans

@@ -78,5 +78,5 @@ impl<R: Runtime> Sampler<'_, R> {
 
 /// Sorts by switches per second, ascending.
 fn sort(threads: &mut [(f32, &'static ThreadRecord)]) {
-    threads.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    threads.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
 }
