@@ -16,8 +16,8 @@ pub(super) fn matters(facts: &Facts<'_>) -> bool {
     !is_little && is_bound(facts)
 }
 
-/// Whether a part of the CPU time is enough for a finding: a request waits for it, or it is a part of
-/// a processor.
+/// Whether a part of the CPU time is enough for a finding: a request waits for it, or it uses a
+/// part of a processor.
 pub(super) fn is_worth(facts: &Facts<'_>, part: &Weight) -> bool {
     let span_ns = facts.profile.info().duration_ns as f64;
     facts.has_endpoints() || !facts.has_cpu_time() || part.sum as f64 >= LEAST * span_ns

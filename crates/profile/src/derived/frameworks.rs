@@ -140,7 +140,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry(SERVER, "io.vertx.core.http.impl.Http1xServerConnection", &["handleMessage"], VERTX),
     entry(SERVER, "io.vertx.core.http.impl.Http1xServerRequestHandler", &["handle"], VERTX),
     entry(SERVER, "io.vertx.core.http.impl.HttpServerRequestHandler", &["handle"], VERTX),
-    // What a handler hands to a worker.
+    // Code that a handler passes to a worker.
     entry(ROUTE, "io.vertx.core.impl.ExecuteBlocking$1", &["execute"], VERTX),
     // Reactor Netty without Spring: routes, and the publishers that they return.
     entry(SERVER, "reactor.netty.http.server.HttpServer$HttpServerHandle", &["onStateChange"],
