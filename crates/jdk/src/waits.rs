@@ -11,6 +11,8 @@ pub const WAITS: Waits = Waits {
     sockets: SOCKETS,
     files: FILES,
     pools: POOLS,
+    loops: LOOPS,
+    calls: CALLS,
     way_out: Some(WAY_OUT),
     libraries: &[],
 };
@@ -119,12 +121,9 @@ const POOLS: &[&str] = &[
     "java/util/concurrent/ThreadPoolExecutor.getTask",
     "java/util/concurrent/ForkJoinPool.awaitWork",
     "java/util/concurrent/DelayScheduler.loop",
-    "java/util/TimerThread.mainLoop",
     "java/lang/ref/ReferenceQueue*.remove*",
     "java/lang/ref/Reference.waitForReferencePendingList",
     "java/lang/VirtualThread.takeVirtualThreadListToUnblock",
-    "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
-    "sun/net/httpserver/ServerImpl$Dispatcher.run",
     "sun/nio/ch/EPollPort$EventHandlerTask.poll",
     "sun/nio/ch/Poller.pollerLoop",
     "sun/nio/ch/Poller.subPollerLoop",
@@ -146,21 +145,30 @@ const POOLS: &[&str] = &[
     // Servers.
     "*/apache/tomcat/util/threads/TaskQueue.*",
     "*/apache/tomcat/util/threads/ThreadPoolExecutor.getTask",
-    "*/apache/tomcat/util/net/NioEndpoint$Poller.run",
-    "*/apache/tomcat/util/net/Acceptor.run",
-    "*/apache/tomcat/util/net/NioEndpoint.serverSocketAccept",
+    "*/apache/tomcat/util/net/*Endpoint.serverSocketAccept",
     "*/eclipse/jetty/util/thread/QueuedThreadPool*.idleJobPoll",
     "*/eclipse/jetty/util/thread/ReservedThreadExecutor$ReservedThread.*ait*",
     "*/eclipse/jetty/io/ManagedSelector.nioSelect",
     "*/eclipse/jetty/io/ManagedSelector*.select",
-    "*/xnio/nio/WorkerThread.run",
-    "*/jboss/threads/EnhancedQueueExecutor$ThreadBody.run",
+    "*/jboss/threads/EnhancedQueueExecutor$PoolThreadNode.park",
     // Languages.
     "*kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.park",
     "*kotlinx/coroutines/scheduling/CoroutineScheduler$Worker.tryPark",
     "*akka/actor/LightArrayRevolverScheduler*.waitNanos",
     "*/apache/pekko/actor/LightArrayRevolverScheduler*.waitNanos",
 ];
+
+/// Methods that wait for work and call it, too: tasks of timers, handlers of servers.
+const LOOPS: &[&str] = &[
+    "java/util/TimerThread.mainLoop",
+    "jdk/internal/net/http/HttpClientImpl$SelectorManager.run",
+    "sun/net/httpserver/ServerImpl$Dispatcher.run",
+    "*/apache/tomcat/util/net/NioEndpoint$Poller.run",
+    "*/xnio/nio/WorkerThread.run",
+];
+
+/// Classes between such a loop and the wait: a task has classes of its own.
+const CALLS: &[&str] = &["java/lang/Object", "sun/nio/ch/"];
 
 /// How a virtual thread leaves its carrier (java.base, java/lang/VirtualThread.java, 21 to 28). The
 /// JDK's own frames of this are the same for all waits.
@@ -366,13 +374,33 @@ mod tests {
 
     #[test]
     fn every_known_pool_is_a_method() {
-        for known in POOLS {
+        for known in POOLS.iter().chain(LOOPS) {
             Pools::default().add(known).unwrap();
         }
     }
 
     fn is_idle(pools: &Pools, class: &str, name: &str) -> bool {
         pools.is_idle(&[java(class, name)])
+    }
+
+    #[test]
+    fn tasks_that_loops_call_are_no_idle_time() {
+        let select = java("sun/nio/ch/SelectorImpl", "select");
+        let wait = java("java/lang/Object", "wait");
+        let socket = Os::Call(Call::On(Fd::Socket));
+        let read = java("sun/nio/ch/NioSocketImpl", "read");
+        let task = java("app/Task", "run");
+        for (inner, class, method) in [
+            (wait, "java/util/TimerThread", "mainLoop"),
+            (select, "sun/net/httpserver/ServerImpl$Dispatcher", "run"),
+            (select, "org/xnio/nio/WorkerThread", "run"),
+        ] {
+            let each = java(class, method);
+            let found = of(socket, Monitor::None, false, &[inner, each]);
+            assert_eq!(found, "idle-pool", "{class}");
+            let called = of(socket, Monitor::None, false, &[read, task, each]);
+            assert_eq!(called, "socket", "{class}");
+        }
     }
 
     #[test]

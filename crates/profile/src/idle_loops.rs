@@ -59,6 +59,8 @@ struct Life {
     /// Idle by the tables.
     idle_ns: u64,
     has_context: bool,
+    /// A virtual thread is a task: it ends with its work.
+    is_virtual: bool,
     /// Time by place.
     waits: BTreeMap<Place, u64>,
     /// Samples of CPU time by stack.
@@ -91,8 +93,8 @@ impl Builder {
         let lives = self.lives(&places);
         let mut idle: HashMap<(ThreadId, Place), bool, Seeds> = HashMap::default();
         for (thread, life) in &lives {
-            let candidates = life.waits.iter().filter(|_| life.can_be_judged());
-            for (place, _) in candidates {
+            let is_sure = |place: &Place| place.wait == Wait::Client || life.can_be_judged();
+            for place in life.waits.keys().filter(|place| is_sure(place)) {
                 let work = self.work(life, place);
                 idle.insert((*thread, *place), life.is_idle(place, work));
             }
@@ -122,13 +124,10 @@ impl Builder {
             .collect()
     }
 
-    /// The activity of each platform thread with such waits.
+    /// The activity of each thread with such waits.
     fn lives(&self, places: &HashMap<(NodeId, CauseId), Place, Seeds>) -> BTreeMap<ThreadId, Life> {
         let mut lives: BTreeMap<ThreadId, Life> = BTreeMap::new();
         for look in self.looks() {
-            if self.is_virtual(look.thread) {
-                continue;
-            }
             // Time that other load takes from a thread is no activity of its own.
             if READY.contains(&self.text(look.cause)) {
                 continue;
@@ -136,6 +135,7 @@ impl Builder {
             let life = lives.entry(look.thread).or_default();
             life.all_ns = life.all_ns.saturating_add(look.weight_ns);
             life.looks = life.looks.saturating_add(look.count);
+            life.is_virtual = self.is_virtual(look.thread);
             life.has_context |= look.context.is_some();
             if self.text(look.cause) == IDLE {
                 life.idle_ns = life.idle_ns.saturating_add(look.weight_ns);
@@ -241,6 +241,7 @@ impl Life {
         let is_worth = self.part(self.sum(is_alike)) >= WORTH && !self.has_context;
         let is_in_loop = work == Work::InLoop && place.depth <= SEVERAL;
         match place.wait {
+            Wait::Client => true,
             Wait::Ready => is_quiet || is_worth && place.depth <= SEVERAL,
             Wait::Result => false,
             _ if work == Work::Around => false,
@@ -249,7 +250,7 @@ impl Life {
                 is_quiet && is_shallow || is_worth && is_in_loop && place.depth > 1
             }
             Wait::Request => is_quiet && place.depth <= SEVERAL || is_worth && is_in_loop,
-            _ if !is_quiet || place.is_in_pool => false,
+            _ if !is_quiet || place.is_in_pool || self.is_virtual => false,
             Wait::Signal => is_in_loop || place.depth <= FEW || does_nothing,
             Wait::Sleep => place.depth <= FEW && self.wakes_less_than(POLLS),
             Wait::End => place.depth <= FEW && self.wakes_less_than(ANSWERS),

@@ -25,7 +25,7 @@ impl Known {
     pub fn new(waits: &'static Waits) -> Known {
         Known {
             waits,
-            pools: Pools::of(waits.pools),
+            pools: Pools::with_loops(waits.loops, waits.calls, waits.pools),
         }
     }
 
@@ -154,6 +154,8 @@ mod tests {
         sockets: &["net/"],
         files: &["file/"],
         pools: &["base/Pool.next"],
+        loops: &["base/Loop.run"],
+        calls: &["base/Parker"],
         way_out: Some(WayOut {
             entry: ("fiber/Fiber", "yield"),
             classes: &["fiber/"],
@@ -264,6 +266,10 @@ mod tests {
         assert_eq!(of(Os::Running, Monitor::None, false, &idle), "running");
         let task = [method("base/Thread", "sleep"), method("base/Pool", "run")];
         assert_eq!(of(FUTEX, Monitor::None, false, &task), "sleep");
+        let (park, each) = (method("base/Parker", "park"), method("base/Loop", "run"));
+        assert_eq!(of(FUTEX, Monitor::None, false, &[park, each]), "idle-pool");
+        let called = [park, method("app/Task", "run"), each];
+        assert_eq!(of(FUTEX, Monitor::None, false, &called), "park");
     }
 
     #[test]

@@ -9,6 +9,10 @@ const FRAMES_MAX: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Pools {
     patterns: Vec<Pattern>,
+    /// Number of the first patterns that are of methods that also call tasks.
+    loops: usize,
+    /// Classes of the runtime's own calls that wait, by prefixes of their names.
+    calls: &'static [&'static str],
 }
 
 #[derive(Clone, Debug)]
@@ -28,9 +32,18 @@ impl Pools {
     /// are left out.
     #[must_use]
     pub fn of(known: &[&str]) -> Pools {
-        let patterns = known.iter().filter_map(|known| Pattern::parse(known));
+        Pools::with_loops(&[], &[], known)
+    }
+
+    /// The same with `loops`: methods that wait for work and call it themselves. A thread waits for
+    /// work there only if all frames above are of classes in `calls`: others belong to a task.
+    #[must_use]
+    pub fn with_loops(loops: &[&str], calls: &'static [&'static str], known: &[&str]) -> Pools {
+        let patterns = loops.iter().chain(known);
         Pools {
-            patterns: patterns.collect(),
+            patterns: patterns.filter_map(|known| Pattern::parse(known)).collect(),
+            loops: loops.len(),
+            calls,
         }
     }
 
@@ -48,8 +61,17 @@ impl Pools {
     /// Whether one of the innermost methods is a pool's wait for work.
     #[must_use]
     pub fn is_idle(&self, frames: &[Named<'_>]) -> bool {
-        let mut methods = frames.iter().filter(|f| f.is_managed).take(FRAMES_MAX);
-        methods.any(|frame| self.patterns.iter().any(|pattern| pattern.matches(frame)))
+        let mut patterns = self.patterns.as_slice();
+        let methods = frames.iter().filter(|f| f.is_managed).take(FRAMES_MAX);
+        for frame in methods {
+            if patterns.iter().any(|pattern| pattern.matches(frame)) {
+                return true;
+            }
+            if !self.calls.iter().any(|call| frame.class.starts_with(call)) {
+                patterns = self.patterns.get(self.loops..).unwrap_or_default();
+            }
+        }
+        false
     }
 }
 
@@ -113,6 +135,28 @@ mod tests {
         assert!(!is_idle(&pools, "net/Loop", "selectNow"));
         assert!(!is_idle(&pools, "app/Worker", "remove"));
         assert!(!is_idle(&Pools::default(), "net/Loop", "select"));
+    }
+
+    #[test]
+    fn tasks_that_loops_call_are_work() {
+        let pools = Pools::with_loops(&["base/Timer.loop"], &["base/Object", "io/"], &[]);
+        let frame = |(class, name)| Named {
+            class,
+            name,
+            is_managed: true,
+        };
+        let is_idle = |frames: &[(&'static str, &'static str)]| {
+            pools.is_idle(&frames.iter().copied().map(frame).collect::<Vec<_>>())
+        };
+        let (wait, timer) = (("base/Object", "wait"), ("base/Timer", "loop"));
+        assert!(is_idle(&[wait, timer]));
+        assert!(is_idle(&[wait, ("io/Selector", "select"), timer]));
+        assert!(is_idle(&[timer]));
+        assert!(!is_idle(&[wait, ("app/Task", "run"), timer]));
+        assert!(!is_idle(&[("app/Task", "run"), wait, timer]));
+        let both = Pools::with_loops(&["base/Timer.loop"], &[], &["app/Pool.next"]);
+        let next = [("app/Lock", "await"), ("app/Pool", "next")].map(frame);
+        assert!(both.is_idle(&next), "the other table has no such rule");
     }
 
     #[test]

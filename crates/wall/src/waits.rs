@@ -18,6 +18,11 @@ pub struct Waits {
     pub files: &'static [&'static str],
     /// `class.method` in which a pooled worker waits for work; a `*` stands for any text.
     pub pools: &'static [&'static str],
+    /// The same for methods that call tasks as well.
+    pub loops: &'static [&'static str],
+    /// Classes of the runtime's calls that wait, by prefixes of their names: only these stand above
+    /// one of `loops` while it waits.
+    pub calls: &'static [&'static str],
     /// How a logical thread leaves its platform thread, if the runtime has logical threads.
     pub way_out: Option<WayOut>,
     /// The runtime's own libraries, if few of its functions have names. A thread with frames of
@@ -48,6 +53,8 @@ impl Waits {
         sockets: &[],
         files: &[],
         pools: &[],
+        loops: &[],
+        calls: &[],
         way_out: None,
         libraries: &[],
     };

@@ -9,7 +9,7 @@
 use super::futures::{WAITS, minus};
 use super::pools::BORROWING;
 use super::sleeping::TIMED;
-use super::{crews, no_wall, pools};
+use super::{crews, no_wall, pools, remote};
 use crate::evidence::{Entry, Facts, IDLE, Kind};
 use crate::finding::{Evidence, Finding, Sure, Verdict, View};
 use crate::names::Set;
@@ -115,6 +115,7 @@ struct Known {
     futures: Set,
     timed: Set,
     borrows: Nodes,
+    answers: Nodes,
     filling: Set,
     meeting: Set,
     /// Classes whose full queues another rule reports.
@@ -133,6 +134,7 @@ impl Known {
                 true => BTreeSet::new(),
             },
             filling,
+            answers: remote::answers(facts),
             borrows: facts.stacks.nodes_with(&Set::new(facts.profile, BORROWING)),
         }
     }
@@ -161,7 +163,8 @@ impl Known {
     fn has(&self, facts: &Facts<'_>, kind: Kind, node: NodeId) -> bool {
         let stacks = &facts.stacks;
         let is_future = || kind == Kind::Endpoint && stacks.top_has(node, &self.futures);
-        self.borrows.has(node) || stacks.program_calls(node, &self.timed) || is_future()
+        let is_known = self.borrows.has(node) || self.answers.has(node);
+        is_known || stacks.program_calls(node, &self.timed) || is_future()
     }
 }
 

@@ -5,7 +5,7 @@ use dwell_profile::{RUNNING, Weight};
 
 /// Least use in processors. A program below it has no code worth optimizing, and neither has a
 /// method below it, unless a request waits for that method.
-pub(super) const LEAST: f64 = 0.03;
+const LEAST: f64 = 0.03;
 /// A program that waits nearly all the time is not bound by processors.
 const RUNS: f64 = 0.10;
 
@@ -14,6 +14,13 @@ pub(super) fn matters(facts: &Facts<'_>) -> bool {
     let span_ns = facts.profile.info().duration_ns as f64;
     let is_little = facts.has_cpu_time() && (facts.program_total.sum as f64) < LEAST * span_ns;
     !is_little && is_bound(facts)
+}
+
+/// Whether a part of the CPU time is enough for a finding: a request waits for it, or it uses a
+/// part of a processor.
+pub(super) fn is_worth(facts: &Facts<'_>, part: &Weight) -> bool {
+    let span_ns = facts.profile.info().duration_ns as f64;
+    facts.has_endpoints() || !facts.has_cpu_time() || part.sum as f64 >= LEAST * span_ns
 }
 
 /// Whether processors are a part of the time worth telling; without wall time it is not known.

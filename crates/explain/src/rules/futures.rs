@@ -1,7 +1,7 @@
 //! Requests that hand work to other threads and wait for it: how busy those threads are, whether
 //! the work queued, and its code.
 
-use super::no_wall;
+use super::{no_wall, remote};
 use crate::evidence::{Entry, Facts, Kind, RUNNABLE, Subject, THROTTLED, is_wait};
 use crate::finding::{Evidence, Finding, Measure, Sure, Verdict, View};
 use crate::names::Set;
@@ -64,8 +64,10 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
         return Verdict::lacks("no requests are marked; see docs/context.md");
     }
     let waits = Set::new(facts.profile, WAITS);
+    let answers = remote::answers(facts);
     let mut found = Vec::new();
-    for ((subject, place), wait) in gather(facts, |entry| task(facts, &waits, entry)) {
+    let task = |entry: &Entry<'_>| task(facts, &waits, entry).filter(|_| !answers.has(entry.node));
+    for ((subject, place), wait) in gather(facts, |entry| task(entry)) {
         let Some(of) = facts.subjects.get(subject) else {
             continue;
         };

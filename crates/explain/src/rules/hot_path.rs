@@ -159,7 +159,6 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     if facts.program_total.samples == 0 {
         return no_cpu(facts);
     }
-    let span_ns = facts.profile.info().duration_ns as f64;
     if !bound::matters(facts) {
         return Verdict::Found(Vec::new());
     }
@@ -178,11 +177,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     };
     places.retain(|(place, spent)| !is_spin(place) && !spent.is_told(has_reason));
     places.sort_by_key(|(_, spent)| std::cmp::Reverse(spent.weight.sum));
-    let is_worth = |spent: &Spent| {
-        let is_little = (spent.weight.sum as f64) < bound::LEAST * span_ns;
-        facts.has_endpoints() || !facts.has_cpu_time() || !is_little
-    };
-    places.retain(|(_, spent)| is_worth(spent));
+    places.retain(|(_, spent)| bound::is_worth(facts, &spent.weight));
     let found = places.into_iter().filter_map(|(place, spent)| {
         let share = Share::sampled(&spent.weight, &facts.cpu_total, facts.cpu_name());
         let is_large = share.is_at_least(SHARE, SURELY, SAMPLES);

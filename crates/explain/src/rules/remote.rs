@@ -45,10 +45,35 @@ const DATABASES: &[&str] = &[
     "io.lettuce.core.*",
 ];
 
+/// Calls of clients that wait for the answer of another process, while a thread of the client reads
+/// the socket: the caller is parked or waits to be notified.
+const ANSWERS: &[&str] = &[
+    "jdk.internal.net.http.HttpClientImpl.send",
+    "io.grpc.stub.ClientCalls.blocking*",
+    "io.grpc.stub.ClientCalls$BlockingResponseStream.*",
+    "io.grpc.stub.BlockingClientCall.*",
+    "okhttp3.internal.http2.Http2Stream.*",
+    "com.sun.jndi.ldap.Connection.readReply",
+    "io.lettuce.core.LettuceFutures.await*",
+    "io.lettuce.core.internal.Futures.await*",
+    "org.redisson.command.CommandAsyncService.get*",
+    "com.datastax.oss.driver.internal.core.util.concurrent.CompletableFutures.get*",
+    "org.apache.zookeeper.ClientCnxn.submitRequest",
+    "org.apache.kafka.clients.producer.internals.FutureRecordMetadata.get",
+    "org.apache.activemq.artemis.core.protocol.core.impl.ChannelImpl.sendBlocking",
+    "com.rabbitmq.client.impl.AMQChannel.*pc",
+];
+
+/// Where threads wait so.
+pub(super) fn answers(facts: &Facts<'_>) -> Nodes {
+    facts.stacks.nodes_with(&Set::new(facts.profile, ANSWERS))
+}
+
 /// Where threads ask others.
 struct Clients {
     all: Nodes,
     databases: Nodes,
+    answers: Nodes,
 }
 
 /// Reason why a wait gets a finding.
@@ -85,7 +110,7 @@ impl Shown {
 
     const fn because(self) -> &'static str {
         match self {
-            Shown::Request => "samples show its threads waiting for this socket within the request",
+            Shown::Request => "samples show its threads waiting for the answer within the request",
             Shown::Long => {
                 "most of it is in waits of 50 ms and longer; no requests are marked, so the \
                  effect is unknown: a thread that listens for messages looks the same"
@@ -123,6 +148,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let clients = Clients {
         all: with(&[CLIENTS, DATABASES].concat()),
         databases: with(DATABASES),
+        answers: answers(facts),
     };
     let has_endpoints = facts.has_endpoints();
     let mut found = Vec::new();
@@ -130,7 +156,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     let told = queries::told(facts);
     // A loop of queries has a finding of its own.
     let is_told = |entry: &Entry<'_>| told.get(entry.node as usize) == Some(&true);
-    let call = |entry: &Entry<'_>| call(facts, &clients.all, entry).filter(|_| !is_told(entry));
+    let call = |entry: &Entry<'_>| call(facts, &clients, entry).filter(|_| !is_told(entry));
     for ((peer, place), wait) in gather(facts, |entry| call(entry)) {
         let Some(whose) = wait.whose(facts) else {
             continue;
@@ -179,10 +205,14 @@ pub(crate) fn check(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-fn call(facts: &Facts<'_>, clients: &Nodes, entry: &Entry<'_>) -> Option<(String, String)> {
+fn call(facts: &Facts<'_>, clients: &Clients, entry: &Entry<'_>) -> Option<(String, String)> {
     let kind = facts.subjects.get(entry.subject)?.kind;
-    let asks = || kind == Kind::Endpoint || clients.has(entry.node);
-    if entry.cause != "socket" || !asks() {
+    let asks = match entry.cause {
+        "socket" => kind == Kind::Endpoint || clients.all.has(entry.node),
+        "park" | "object-wait" => clients.answers.has(entry.node),
+        _ => false,
+    };
+    if !asks {
         return None;
     }
     let detail = entry.detail.map_or("", |id| facts.profile.names().text(id));
@@ -221,6 +251,27 @@ mod tests {
         let found = art.found(check);
         assert!(found[0].what.contains("for another process in app.Quote"));
         assert!(found[0].remedy.starts_with("find out what Quote.ask calls"));
+    }
+
+    /// A client's own thread reads the answer, and the caller is parked.
+    #[test]
+    fn parked_caller_of_client_waits_for_its_peer() {
+        const SEND: &str = "jdk.internal.misc.Unsafe.park;\
+            java.util.concurrent.CompletableFuture.get;jdk.internal.net.http.HttpClientImpl.send;\
+            app.Quote.ask";
+        for endpoint in ["GET /q", ""] {
+            let mut art = Art::default();
+            art.look("w-1", endpoint, "park", SEND, 60, 20);
+            art.cpu("w-1", endpoint, "app.Quote.ask", 10, 1);
+            art.cpu("w-1", endpoint, "app.Quote.write", 90, 1);
+            let found = art.found(check);
+            assert_eq!(found.len(), 1, "{endpoint}");
+            assert!(found[0].what.contains("for another process in app.Quote"));
+            assert_eq!(art.found(super::super::amid_work::check), []);
+            if !endpoint.is_empty() {
+                assert_eq!(art.found(super::super::futures::check), []);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Busy waiting: a method asks again and again whether there is something to do, and never waits
 //! for it. That costs a processor however little there is to do.
 
+use super::bound;
 use super::event_loops::LOOPS;
 use super::no_cpu;
 use super::sleeping;
@@ -24,6 +25,8 @@ const MOST: usize = 2;
 const ASKING: &[&str] = &[
     "java.lang.Thread.yield*",
     "java.lang.Thread.onSpinWait",
+    // Compiled code has no frame of that. These classes wait so and say it (Disruptor, Agrona).
+    "*.BusySpin*",
     "java.util.concurrent.ConcurrentLinkedQueue.p*",
     "java.util.concurrent.ConcurrentLinkedQueue.isEmpty",
     "java.util.concurrent.ConcurrentLinkedQueue.first",
@@ -94,7 +97,9 @@ fn askers(facts: &Facts<'_>) -> Vec<(MethodId, Asker)> {
     }
     let is_one = |asker: &Asker| {
         let share = Share::sampled(&asker.all, &facts.cpu_total, "");
-        asker.asks.share(&asker.all) >= ASKS && share.is_at_least(SHARE, SURELY, SAMPLES)
+        asker.asks.share(&asker.all) >= ASKS
+            && share.is_at_least(SHARE, SURELY, SAMPLES)
+            && bound::is_worth(facts, &asker.all)
     };
     let mut askers: Vec<_> = askers.into_iter().filter(|it| is_one(&it.1)).collect();
     if !askers.is_empty() {
@@ -111,14 +116,16 @@ fn finding(facts: &Facts<'_>, place: MethodId, asker: &Asker) -> Finding {
     let name = facts.stacks.name(place);
     let node = largest(&asker.nodes).unwrap_or_default();
     let called = largest(&asker.called);
-    let called = called.map_or_else(String::new, |method| facts.stacks.name(method));
+    let called = called.filter(|method| *method != place);
+    let called = called.map_or_else(String::new, |method| {
+        format!(" ({})", short(&facts.stacks.name(method)))
+    });
     Finding {
         rule: "",
         what: format!(
-            "{} of {} is spent in {name}, which polls ({}) for work",
+            "{} of {} is spent in {name}, which polls{called} for work",
             percent(share.value),
-            facts.cpu_name(),
-            short(&called)
+            facts.cpu_name()
         ),
         weight: facts.lost_on_processors(&share),
         evidence: vec![Evidence {
@@ -198,6 +205,29 @@ mod tests {
             found[0].what.contains("polls (LockSupport.parkNanos)"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn compiled_spin_loop_is_known_by_its_class() {
+        let mut art = Art::default();
+        let spinning = "com.lmax.disruptor.BusySpinWaitStrategy.waitFor;app.Consumer.loop";
+        art.cpu("consumer", "", spinning, 80, 10);
+        art.cpu("w", "", "app.Work.run", 20, 10);
+        let found = art.found(check);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.contains("which polls for work"), "{found:?}");
+    }
+
+    /// A paced thread is not worth a change.
+    #[test]
+    fn polling_without_much_cpu_time_is_not_reported() {
+        let stack = "java.lang.Thread.sleep;app.Poller.run";
+        for (duration_s, expected) in [(10, 1), (100, 0)] {
+            let mut art = Art::default();
+            art.builder.info.duration_ns = duration_s * 1_000_000_000;
+            art.cpu("poller", "", stack, 100, 10);
+            assert_eq!(art.found(check).len(), expected, "{duration_s} s");
+        }
     }
 
     #[test]

@@ -85,6 +85,7 @@ const JAXRS: &[&str] = &[
 ];
 const GRPC: &[&str] = &["io.grpc.", "kotlinx."];
 const VERTX: &[&str] = &["io.vertx."];
+const REACTOR: &[&str] = &["reactor.", "org.reactivestreams."];
 const KAFKA: &[&str] = &["org.apache.kafka."];
 const ACTIVEMQ: &[&str] = &["org.apache.activemq."];
 const AKKA: &[&str] = &["akka.", "org.apache.pekko."];
@@ -139,6 +140,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry(SERVER, "io.vertx.core.http.impl.Http1xServerConnection", &["handleMessage"], VERTX),
     entry(SERVER, "io.vertx.core.http.impl.Http1xServerRequestHandler", &["handle"], VERTX),
     entry(SERVER, "io.vertx.core.http.impl.HttpServerRequestHandler", &["handle"], VERTX),
+    // Code that a handler passes to a worker.
+    entry(ROUTE, "io.vertx.core.impl.ExecuteBlocking$1", &["execute"], VERTX),
+    // Reactor Netty without Spring: routes, and the publishers that they return.
+    entry(SERVER, "reactor.netty.http.server.HttpServer$HttpServerHandle", &["onStateChange"],
+        REACTOR),
     // Smaller frameworks.
     entry(ROUTE, "io.javalin.http.*", &[], &["io.javalin."]),
     entry(ROUTE, "io.javalin.router.*", &[], &["io.javalin."]),

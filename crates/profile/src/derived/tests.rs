@@ -239,6 +239,12 @@ fn vertx_names_the_handler_of_the_route() {
         "io.vertx.core.http.impl.HttpServerRequestHandler.handle app.Hello.handle",
         "Hello.handle",
     );
+    // Code that a handler hands to a worker.
+    is(
+        "io.vertx.core.impl.WorkerTask.run io.vertx.core.impl.ExecuteBlocking$1.execute \
+         app.Files.lambda$send$0",
+        "Files.lambda$send$0",
+    );
     for context in ["RoutingContextWrapper", "RoutingContextDecorator"] {
         is(
             &format!("{web}.{context}.next app.Sub.handle"),
@@ -264,6 +270,13 @@ fn netty_names_the_handler_that_it_calls_directly() {
     is(
         &format!("{NETTY} app.Limit.channelRead {fire} {NETTY} app.Chat.channelRead"),
         "Chat.channelRead",
+    );
+    // Publishers of a route of Reactor Netty.
+    let route = "reactor.netty.http.server.HttpServer$HttpServerHandle.onStateChange \
+                 reactor.core.publisher.Mono.subscribe reactor.core.publisher.MonoSupplier.call";
+    is(
+        &format!("{NETTY} {fire} reactor.netty.channel.Operations.read {route} app.Quote.get"),
+        "Quote.get",
     );
     // A decoder is no handler, and the answer to a client is no request.
     is_none(&format!("{NETTY} {codec} app.Decoder.decode"));

@@ -427,12 +427,37 @@ fn requests_pollers_and_short_lives_are_not_idle() {
         one.waits("park", &take, 30_000);
     };
     assert_eq!(with(&request), "park");
-    // A virtual thread is not a worker of a pool.
-    let is_virtual = |one: &mut One| {
+}
+
+#[test]
+fn virtual_threads_are_idle_at_queues_and_for_clients() {
+    let cause = |cause: &str, stack: &str, ms: u64| {
+        let mut one = One::new();
         one.thread = one.builder.thread("v", 0, 2, true);
-        one.waits("park", &take, 30_000);
+        one.waits(cause, stack, ms);
+        one.cause()
     };
-    assert_eq!(with(&is_virtual), "park");
+    let take = format!("{PARK}{COND}java.util.concurrent.LinkedBlockingQueue.take;app.Worker.run");
+    assert_eq!(cause("park", &take, 30_000), "idle-pool");
+    assert_eq!(cause("park", &take, 4_000), "park");
+    // The rest of such a task follows.
+    let wait = format!("{PARK}{COND}app.Task.run;java.lang.VirtualThread.run");
+    assert_eq!(cause("park", &wait, 30_000), "park");
+    let sleep = "java.lang.Thread.sleep;app.Task.run;java.lang.VirtualThread.run";
+    assert_eq!(cause("sleep", sleep, 30_000), "sleep");
+    const READ: &str = "sun.nio.ch.NioSocketImpl.read;io.helidon.common.socket.PlainSocket.get;";
+    const SERVER: &str = "io.helidon.webserver.http1.Http1Connection.handle";
+    assert_eq!(
+        cause("socket", &format!("{READ}{SERVER}"), 1_000),
+        "idle-pool"
+    );
+    // A handler asks, or a client of the same library.
+    for asks in ["app.Quote.ask", "io.helidon.webclient.http1.Http1Call.send"] {
+        let stack = format!("{READ}{asks};{SERVER}");
+        assert_eq!(cause("socket", &stack, 30_000), "socket", "{asks}");
+    }
+    let other = READ.trim_end_matches(';');
+    assert_eq!(cause("socket", other, 30_000), "socket");
 }
 
 /// The causes of two threads that read from these peers at one place.

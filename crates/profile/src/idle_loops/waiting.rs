@@ -16,6 +16,8 @@ pub(super) enum Wait {
     Queue,
     /// The next request of a client, on a connection of the thread's own.
     Request,
+    /// The same, in the code of a known server.
+    Client,
     /// To be woken up by another thread: a condition, `Object.wait`, a plain `park`.
     Signal,
     /// A time to be over.
@@ -81,6 +83,11 @@ const POOLS: [(&str, &str); 3] = [
     ("ForkJoinWorkerThread", "run"),
 ];
 
+/// Packages of a server with a thread for each connection, and the others that it uses to read.
+/// The peer of a virtual thread is not known.
+const SERVER: &str = "io.helidon.webserver.";
+const OF_SERVER: [&str; 3] = [SERVER, "io.helidon.common.", "io.helidon.http."];
+
 impl Place {
     /// The place of a wait; `None` if it cannot be one for work, by its cause and its frames.
     pub(super) fn of(
@@ -99,6 +106,7 @@ impl Place {
         let method = *methods.get(own)?;
         let calls = methods.get(..own)?;
         let wait = match cause {
+            "socket" if is_of_server(builder, node) => Wait::Client,
             "socket" if serving.reads_requests(method) => Wait::Request,
             "socket" => ready(builder, calls, method)?,
             _ if is_for_result(builder, node) => Wait::Result,
@@ -132,6 +140,19 @@ impl Builder {
         let methods = self.java_methods(node);
         methods.filter(|method| !is_jdk(self, *method))
     }
+}
+
+/// Whether only a server's own code is on the stack: it waits for its client.
+fn is_of_server(builder: &Builder, node: NodeId) -> bool {
+    let is_of = |methods: &MethodId, packages: &[&str]| {
+        let class = builder.class_of(*methods);
+        packages.iter().any(|package| class.starts_with(package))
+    };
+    let mut methods = builder.program_methods(node);
+    methods.all(|method| is_of(&method, &OF_SERVER))
+        && builder
+            .program_methods(node)
+            .any(|method| is_of(&method, &[SERVER]))
 }
 
 /// Whether the program's frames around a wait say that it is for a result.
