@@ -248,6 +248,14 @@ impl<W: Clone> WallClock<W> {
         hot.is_some_and(|hot| hot.class != NONE && (!hot.has_claim || claim_holds(hot.class)))
     }
 
+    /// Whether the last read found the thread in this class.
+    #[must_use]
+    pub fn is_in(&self, id: u32, class: u8) -> bool {
+        self.hot
+            .get(id as usize)
+            .is_some_and(|hot| hot.class == class)
+    }
+
     /// Whether a sample has shown the place of the last read.
     #[must_use]
     pub fn is_labelled(&self, id: u32) -> bool {

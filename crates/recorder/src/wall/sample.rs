@@ -56,7 +56,11 @@ impl<R: Runtime> Sampler<'_, R> {
             Look::Off(still) => {
                 let mark = still.mark;
                 let class = self.report_wait((id, record), still, shelf)?;
-                self.set_settled(id, mark);
+                // If the thread has come to another place since the read, the next read must read
+                // it again. Else all of this wait would count for the place before.
+                if matches!(want, Want::Woken(_)) || self.clock.is_in(id, class) {
+                    self.set_settled(id, mark);
+                }
                 Some(class)
             }
             // If the wait ended during the sample, the sample shows nothing. Reads count how often

@@ -326,6 +326,19 @@ fn calls(begun: &Begun) -> Vec<Os> {
     each.collect()
 }
 
+/// Begins a tick in which the thread must be read.
+fn begin_tick(sampler: &mut Sampler<'_, Mock>, number: u32, index: u32) {
+    const INTERVAL_NS: u64 = 20_000_000;
+    let tick = Tick {
+        number,
+        at_ns: u64::from(number) * INTERVAL_NS,
+        interval_ns: INTERVAL_NS,
+        ..Tick::default()
+    };
+    sampler.clock.begin_tick(tick, INTERVAL_NS);
+    assert_eq!(sampler.clock.due(), [index]);
+}
+
 /// A read of the thread in its first wait, which asks for a sample.
 fn first_read<'b>(
     begun: &'b Begun,
@@ -337,13 +350,7 @@ fn first_read<'b>(
     waits.until(&sampler.kernel, |call| {
         matches!(call, Target::Descriptor(_))
     });
-    let tick = Tick {
-        number: 1,
-        interval_ns: 20_000_000,
-        ..Tick::default()
-    };
-    sampler.clock.begin_tick(tick, 20_000_000);
-    assert_eq!(sampler.clock.due(), [index]);
+    begin_tick(&mut sampler, 1, index);
     let before = sampler.kernel.asked.count.get();
     let read = sampler.read(index);
     assert!(read.wants.is_some());
@@ -402,6 +409,10 @@ fn sample_shows_the_wait_that_followed_the_read() {
     assert_eq!(calls(&begun), [Os::Call(Call::Futex)]);
     // The fingerprint of the first wait still has no sample.
     assert!(!sampler.clock.is_labelled(index));
+    // The next read finds the second wait. Its time does not count for the first one.
+    begin_tick(&mut sampler, 2, index);
+    sampler.read(index);
+    assert!(sampler.clock.is_labelled(index));
     drop(sampler);
     waits.end();
 }
