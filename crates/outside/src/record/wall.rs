@@ -418,7 +418,10 @@ impl Wall {
         if labelled.is_new {
             seat.set_place(labelled.class, place);
         }
-        seat.read = after;
+        // If the thread has come to another place since the read, the next read must read it again.
+        if self.clock.is_in(id, labelled.class) {
+            seat.read = after;
+        }
         Some(labelled.class)
     }
 
