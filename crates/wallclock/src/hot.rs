@@ -113,23 +113,40 @@ impl Hot {
             };
             let over_ns = ns(self.accounted.saturating_sub(number));
             self.weight_ns = (self.weight_ns + missing_ns).saturating_sub(over_ns + early_ns);
+            if is_whole {
+                self.until_ns = tick.at_ns;
+            }
         }
         self.accounted = number;
     }
 
-    /// Adds a read to the open run. `is_known`: the thread was there all of that time, so the read
-    /// adds no variance.
-    pub fn add(&mut self, weight_ns: u64, is_known: bool, at_ns: u64) {
+    /// The end of the block of this tick's read, in ns.
+    pub fn block_end_ns(&self, tick: &Tick) -> u64 {
+        let ticks = u64::from(self.accounted.saturating_sub(tick.number));
+        let end_ns = tick.until_ns.saturating_add(ticks * tick.interval_ns);
+        end_ns.max(tick.at_ns)
+    }
+
+    /// Adds a read to the open run. It counts for its block: from there on to the block's end, too.
+    /// `is_known`: the thread was there since its last read, so the read adds no variance.
+    pub fn add(&mut self, weight_ns: u64, is_known: bool, tick: &Tick) {
+        let end_ns = self.block_end_ns(tick);
         if self.count == 0 {
             // At the last read the thread was elsewhere.
-            self.since_ns = at_ns.saturating_sub(weight_ns).max(self.until_ns);
+            self.since_ns = end_ns.saturating_sub(weight_ns).max(self.until_ns);
         }
         self.count = self.count.saturating_add(1);
         self.weight_ns = self.weight_ns.saturating_add(weight_ns);
         if !is_known {
             self.square += (weight_ns as f32).powi(2);
         }
-        self.until_ns = at_ns;
+        self.until_ns = end_ns;
+    }
+
+    /// Whether the open run must be reported: its last block is over, and it is `held_ns` long.
+    pub fn is_due(&self, now_ns: u64, held_ns: u64) -> bool {
+        let is_over = self.count > 0 && self.until_ns <= now_ns;
+        is_over && now_ns.saturating_sub(self.since_ns) >= held_ns
     }
 }
 

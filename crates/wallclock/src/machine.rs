@@ -275,20 +275,15 @@ impl<W: Clone> WallClock<W> {
             self.add_running(id, weight_ns);
             return;
         }
-        let at_ns = self.tick.at_ns;
         let Some(hot) = self.hot.get_mut(id as usize) else {
             return;
         };
-        hot.add(weight_ns, true, at_ns);
-        let is_due = at_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage);
         if !hot.is_labelled && !hot.is_queued {
             hot.is_queued = true;
             self.backlog.push_back(id);
         }
+        self.count(id, weight_ns, true);
         self.grow_calm(id, ticks);
-        if is_due {
-            self.report(id);
-        }
     }
 
     /// Records a read of a thread that may have run since its last read; `has_run`: it has. `key`
@@ -477,12 +472,13 @@ impl<W: Clone> WallClock<W> {
     }
 
     fn count(&mut self, id: u32, weight_ns: u64, is_known: bool) {
-        let at_ns = self.tick.at_ns;
+        let now_ns = self.tick.at_ns;
+        let hot = self.hot.get(id as usize);
+        if hot.is_some_and(|hot| hot.is_due(now_ns, held_ns(hot.stage))) {
+            self.report(id);
+        }
         if let Some(hot) = self.hot.get_mut(id as usize) {
-            hot.add(weight_ns, is_known, at_ns);
-            if at_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage) {
-                self.report(id);
-            }
+            hot.add(weight_ns, is_known, &self.tick);
         }
     }
 
@@ -633,9 +629,7 @@ impl<W: Clone> WallClock<W> {
         let (mut open_ns, mut loose_ns) = (0, 0);
         if hot.count > 0 && hot.waits() {
             // The last read also stands for the time from this moment to the end of its block.
-            let ticks = i64::from(hot.accounted) - i64::from(self.tick.number);
-            let ahead_ns = self.tick.until_ns as i64 - self.tick.at_ns as i64
-                + ticks * self.tick.interval_ns as i64;
+            let ahead_ns = hot.block_end_ns(&self.tick).saturating_sub(self.tick.at_ns) as i64;
             open_ns = hot.weight_ns as i64 - ahead_ns;
             loose_ns = hot.loose_ns();
         }
@@ -720,7 +714,7 @@ impl<W: Clone> WallClock<W> {
         let mut run = Run {
             work,
             since_ns: hot.since_ns,
-            until_ns: hot.until_ns,
+            until_ns: hot.until_ns.min(self.tick.at_ns),
             count: std::mem::take(&mut hot.count),
             weight_ns: std::mem::take(&mut hot.weight_ns),
             square: f64::from(std::mem::take(&mut hot.square)),
@@ -751,9 +745,7 @@ impl<W: Clone> WallClock<W> {
     fn sweep(&mut self) {
         let now_ns = self.tick.at_ns;
         for place in 0..self.hot.len() {
-            let is_due = |hot: &Hot| {
-                hot.count > 0 && now_ns.saturating_sub(hot.since_ns) >= held_ns(hot.stage)
-            };
+            let is_due = |hot: &Hot| hot.is_due(now_ns, held_ns(hot.stage));
             if self.hot.get(place).is_some_and(is_due) {
                 self.report(place as u32);
             }

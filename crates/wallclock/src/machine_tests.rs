@@ -333,3 +333,50 @@ fn idle_thread_has_all_its_time_at_any_end() {
         assert!(reported_ns + rest_ns <= lived_ns - TICK_NS || rest_ns == 0);
     }
 }
+
+/// Threads that wait in one place are read ever more rarely. Each second must have its part of
+/// their time, also the first ones and the last.
+#[test]
+fn each_second_has_its_part_of_growing_blocks() {
+    const THREADS: u32 = 400;
+    const SECONDS: usize = 8;
+    const PER_SECOND: u32 = (1_000_000_000 / TICK_NS) as u32;
+    let mut clock = WallClock::new(Purse::fixed(1000), Random::new(1));
+    let mut ended = Vec::new();
+    for number in 1..=SECONDS as u32 * PER_SECOND {
+        tick(&mut clock, number);
+        (0..THREADS).for_each(|id| {
+            if number == 1 {
+                clock.begin(id)
+            }
+        });
+        let due = clock.due();
+        for id in &due {
+            if clock.can_stay(*id, |_| true) {
+                clock.stays(*id);
+            } else if clock.read(*id, Fingerprint::of([1], false), (0, || 0), true, |_| true) {
+                let labelled =
+                    clock.label(*id, Fingerprint::of([1], false), label(Shown::Wait, false));
+                clock.settle(*id, Some(labelled.class));
+            }
+        }
+        // Each read costs so much that the mean block has 50 ticks.
+        clock.census_done(due.len(), due.len() as u64 * 50_000, 0.02);
+        ended.append(&mut clock.take_ended());
+    }
+    clock.finish(0);
+    ended.append(&mut clock.take_ended());
+    let each_s: Vec<f64> = (0..SECONDS as u64)
+        .map(|second| {
+            let (from, to) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+            let part = |it: &Ended<u8>| {
+                let run = &it.run;
+                let overlap = run.until_ns.min(to).saturating_sub(run.since_ns.max(from));
+                run.weight_ns as f64 * overlap as f64 / (run.until_ns - run.since_ns) as f64 / 1e9
+            };
+            ended.iter().map(part).sum()
+        })
+        .collect();
+    let is_right = |part: &f64| (part - f64::from(THREADS)).abs() <= 0.02 * f64::from(THREADS);
+    assert!(each_s.iter().all(is_right), "{each_s:?}");
+}
