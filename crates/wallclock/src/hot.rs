@@ -114,7 +114,8 @@ impl Hot {
             let over_ns = ns(self.accounted.saturating_sub(number));
             self.weight_ns = (self.weight_ns + missing_ns).saturating_sub(over_ns + early_ns);
             if is_whole {
-                self.until_ns = tick.at_ns;
+                let later_ns = ns(tick.number.saturating_sub(number)) + early_ns;
+                self.until_ns = tick.until_ns.saturating_sub(later_ns);
             }
         }
         self.accounted = number;
@@ -123,8 +124,7 @@ impl Hot {
     /// The end of the block of this tick's read, in ns.
     pub fn block_end_ns(&self, tick: &Tick) -> u64 {
         let ticks = u64::from(self.accounted.saturating_sub(tick.number));
-        let end_ns = tick.until_ns.saturating_add(ticks * tick.interval_ns);
-        end_ns.max(tick.at_ns)
+        tick.until_ns.saturating_add(ticks * tick.interval_ns)
     }
 
     /// Adds a read to the open run. It counts for its block: from there on to the block's end, too.

@@ -714,7 +714,7 @@ impl<W: Clone> WallClock<W> {
         let mut run = Run {
             work,
             since_ns: hot.since_ns,
-            until_ns: hot.until_ns.min(self.tick.at_ns),
+            until_ns: hot.until_ns.min(self.tick.until_ns),
             count: std::mem::take(&mut hot.count),
             weight_ns: std::mem::take(&mut hot.weight_ns),
             square: f64::from(std::mem::take(&mut hot.square)),

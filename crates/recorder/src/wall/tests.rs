@@ -333,7 +333,7 @@ fn begin_tick(sampler: &mut Sampler<'_, Mock>, number: u32, index: u32) {
         number,
         at_ns: u64::from(number) * INTERVAL_NS,
         interval_ns: INTERVAL_NS,
-        ..Tick::default()
+        until_ns: u64::from(number) * INTERVAL_NS,
     };
     sampler.clock.begin_tick(tick, INTERVAL_NS);
     assert_eq!(sampler.clock.due(), [index]);
