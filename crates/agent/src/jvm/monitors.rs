@@ -58,7 +58,8 @@ impl Watching {
         let _ = CALLBACKS.set(callbacks);
         // SAFETY: the VM calls us, so it is alive.
         let env = unsafe { java_vm.get_env(VERSION) };
-        let jvmti = Jvmti(env.ok_or("lock: this JVM gives no environment for events")?);
+        let jvmti =
+            Jvmti(env.ok_or("lock: this JVM offers no JVMTI environment; it may be ending")?);
         let watching = Watching {
             jvmti,
             begun: false,
