@@ -629,7 +629,8 @@ impl<W: Clone> WallClock<W> {
         let (mut open_ns, mut loose_ns) = (0, 0);
         if hot.count > 0 && hot.waits() {
             // The last read also stands for the time from this moment to the end of its block.
-            let ahead_ns = hot.block_end_ns(&self.tick).saturating_sub(self.tick.at_ns) as i64;
+            // In a late tick, it does not reach this moment.
+            let ahead_ns = hot.block_end_ns(&self.tick) as i64 - self.tick.at_ns as i64;
             open_ns = hot.weight_ns as i64 - ahead_ns;
             loose_ns = hot.loose_ns();
         }
