@@ -211,8 +211,10 @@ impl<W: Clone> WallClock<W> {
         let mut ids = Vec::new();
         self.calendar.take(self.tick.number, &mut ids);
         let is_due = |(id, tick): &(u32, u32)| {
-            let hot = self.hot.get(*id as usize);
-            hot.is_some_and(|hot| hot.is_live && hot.read_at == *tick)
+            let hot = self.hot.get_mut(*id as usize);
+            let hot = hot.filter(|hot| hot.is_live && hot.read_at == *tick);
+            // A thread that ended may have left an entry with its number.
+            hot.map(|hot| hot.read_at = 0).is_some()
         };
         let mut ids: Vec<u32> = ids.into_iter().filter(is_due).map(|(id, _)| id).collect();
         let middle = self.random.below(ids.len() as u64) as usize;
@@ -544,19 +546,19 @@ impl<W: Clone> WallClock<W> {
     /// runs that have ended before it reports the place.
     pub fn label(&mut self, id: u32, fingerprint: Fingerprint, label: Label) -> Labelled {
         let number = self.tick.number;
+        let mut here = NONE;
         let is_open = self.cold.get_mut(id as usize).is_some_and(|cold| {
-            let class = cold.places.enter(fingerprint, number);
-            let is_other = cold
-                .places
-                .label(class)
-                .is_none_or(|it| it.place != label.place);
+            here = cold.places.enter(fingerprint, number);
+            let before = cold.places.label(here);
+            let is_other = before.is_none_or(|it| it.place != label.place);
             // Its place is the result of the sample before.
             if is_other {
-                cold.found.forget(class);
+                cold.found.forget(here);
             }
-            is_other || cold.places.is_uncertain(class)
+            before.is_some() && (is_other || cold.places.is_uncertain(here))
         });
-        if is_open {
+        // This sample also shows an open run without one, whose block may not be over.
+        if is_open && self.is_in(id, here) {
             self.close(id);
         }
         let Some(cold) = self.cold.get_mut(id as usize) else {
@@ -620,7 +622,7 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// Takes the kernel's account of a thread: how long it was neither on a processor nor ready for
-    /// one since the last account. Called after the thread's read in this tick.
+    /// one since the last account. Called after the thread's read in this tick and its sample.
     pub fn account(&mut self, id: u32, off_ns: u64) {
         let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
         let (Some(hot), Some(cold)) = (hot, cold) else {

@@ -318,20 +318,58 @@ fn idle_thread_has_all_its_time_at_any_end() {
         let ended = clock.take_ended();
         reported_ns += ended.iter().map(|it| it.run.weight_ns).sum::<u64>();
         let (rest_ns, unsampled_ns) = weight(&mut clock.clone());
-        // A block that was reported as a whole may go on behind the end.
-        let (all_ns, lived_ns) = (reported_ns + rest_ns, u64::from(number) * TICK_NS);
-        assert!(
-            all_ns >= lived_ns && unsampled_ns == 0,
-            "{number}: {all_ns}"
-        );
-        assert!(all_ns <= lived_ns || rest_ns == 0, "{number}: {all_ns}");
+        let lived_ns = u64::from(number) * TICK_NS;
+        assert_eq!((reported_ns + rest_ns, unsampled_ns), (lived_ns, 0));
         // If the thread ends in this tick, it has lived for the ticks before.
         let mut without = clock.clone();
         without.end(0);
         let (rest_ns, _) = weight(&mut without);
-        assert!(reported_ns + rest_ns >= lived_ns - TICK_NS, "{number}");
-        assert!(reported_ns + rest_ns <= lived_ns - TICK_NS || rest_ns == 0);
+        assert_eq!(reported_ns + rest_ns, lived_ns - TICK_NS, "{number}");
     }
+}
+
+/// The budget allowed the first sample long after the first read, in the middle of a block, or the
+/// result of a sample was lost there.
+#[test]
+fn time_is_whole_whenever_a_place_is_sampled() {
+    let fingerprint = Fingerprint::of([1], false);
+    for (sampled_at, is_first) in (2..300).flat_map(|at| [(at, true), (at, false)]) {
+        let mut clock = begun();
+        assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+        match is_first {
+            true => clock.settle(0, None),
+            false => sampled(&mut clock, fingerprint, label(Shown::Wait, false)),
+        }
+        for number in 2..=sampled_at {
+            tick(&mut clock, number);
+            if clock.due() == [0] {
+                clock.stays(0);
+            }
+            clock.census_done(1, 0, 1e-9);
+        }
+        if !is_first {
+            clock.unreported(0, 0);
+        }
+        sampled(&mut clock, fingerprint, label(Shown::Wait, false));
+        assert_eq!(
+            weight(&mut clock),
+            (u64::from(sampled_at) * TICK_NS, 0),
+            "{sampled_at} {is_first}"
+        );
+    }
+}
+
+/// A thread takes the number of one that ended, whose next read was in the same tick.
+#[test]
+fn thread_with_the_number_of_another_is_read_once_a_tick() {
+    let mut clock = begun();
+    let fingerprint = Fingerprint::of([1], false);
+    assert!(clock.read(0, fingerprint, (0, || 0), true, |_| true));
+    clock.settle(0, None);
+    tick(&mut clock, 2);
+    clock.end(0);
+    clock.begin(0);
+    assert_eq!(clock.due(), [0]);
 }
 
 /// Threads that wait in one place are read ever more rarely. Each second must have its part of

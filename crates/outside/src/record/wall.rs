@@ -23,6 +23,7 @@ use dwell_host::throttled::Throttled;
 use dwell_jfr::writer::{Event, StackId};
 use dwell_walker::Failure;
 use dwell_wall::cause::{self, Cause, Facts as CauseFacts, Known as Waits};
+use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
 use dwell_wallclock::grid::{Grid, Look};
 use dwell_wallclock::labels::UNSAMPLED;
@@ -96,6 +97,15 @@ struct Ready {
     waited_ns: u64,
     /// After a wake-up, the place of the wait before it.
     place: Place,
+}
+
+/// What a read of a thread asks for.
+#[derive(Default)]
+struct Read {
+    /// Its fingerprint, if it is to be sampled.
+    wants: Option<Fingerprint>,
+    /// The kernel's account, if it has run since the last read.
+    ran: Option<Schedule>,
 }
 
 /// Numbers of one tick.
@@ -268,8 +278,12 @@ impl Wall {
         let ids = self.clock.due();
         let mut sampled_ns = 0;
         for id in &ids {
-            if let Some(before) = self.read(*id, context) {
+            let read = self.read(*id, context);
+            if let Some(before) = read.wants {
                 sampled_ns += self.sample(*id, Some(before), context);
+            }
+            if let Some(now) = read.ran {
+                self.account(*id, now, context);
             }
         }
         let census_ns = cpu_ns().saturating_sub(began_ns + sampled_ns);
@@ -283,9 +297,11 @@ impl Wall {
         self.write_ended(context);
     }
 
-    /// Reads a thread. Returns its fingerprint if it is to be sampled.
-    fn read(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> Option<Fingerprint> {
-        let seat = self.seats.get_mut(id)?;
+    /// Reads a thread.
+    fn read(&mut self, id: u32, context: &mut Context<'_, '_, '_>) -> Read {
+        let Some(seat) = self.seats.get_mut(id) else {
+            return Read::default();
+        };
         self.counts.reads += 1;
         let whom = seat.whom;
         let files = seat.files.take();
@@ -293,7 +309,7 @@ impl Wall {
         let read = files.and_then(|files| Some((files.schedule()?, files)));
         let Some((now, files)) = read else {
             self.remove(id, context);
-            return None;
+            return Read::default();
         };
         let has_run = seat.read.replace(now) != Some(now);
         // The awaited object may have passed to another thread.
@@ -304,7 +320,7 @@ impl Wall {
         let Some(fingerprint) = fingerprint else {
             self.counts.stayed += 1;
             self.clock.stays(id);
-            return None;
+            return Read::default();
         };
         if !has_run {
             self.clock.unlabel(id);
@@ -312,19 +328,18 @@ impl Wall {
         let work = (0, || ());
         let wants = self.clock.read(id, fingerprint, work, has_run, |_| false);
         self.counts.by_fingerprint += u64::from(!wants);
-        if has_run {
-            self.account(id, context);
+        Read {
+            wants: wants.then_some(fingerprint),
+            ran: has_run.then_some(now),
         }
-        wants.then_some(fingerprint)
     }
 
     /// Uses the kernel's account of a thread, if it is time.
-    fn account(&mut self, id: u32, context: &mut Context<'_, '_, '_>) {
+    fn account(&mut self, id: u32, now: Schedule, context: &mut Context<'_, '_, '_>) {
         let at_ns = self.clock.now_ns();
         let Some(seat) = self.seats.get_mut(id) else {
             return;
         };
-        let Some(now) = seat.read else { return };
         let Some((then, then_ns)) = seat.account else {
             seat.account = Some((now, at_ns));
             self.clock.take_found(id);
