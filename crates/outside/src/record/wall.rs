@@ -99,7 +99,7 @@ struct Ready {
     place: Place,
 }
 
-/// What a read of a thread asks for.
+/// The result of a read of a thread.
 #[derive(Default)]
 struct Read {
     /// Its fingerprint, if it is to be sampled.
