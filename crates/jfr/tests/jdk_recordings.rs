@@ -4,8 +4,8 @@
 mod common;
 
 use common::jdk::{Folder, Jdk, jdks};
-use dwell_jfr::FrameKind;
 use dwell_jfr::reader::{self, Recording, Sample, SampleKind, Value};
+use dwell_jfr::{FrameKind, ThreadState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,8 @@ fn read(jdk: &Jdk, path: &Path) -> Recording {
 fn shown(recording: &Recording, sample: &Sample) -> String {
     let thread = recording.thread(sample).unwrap();
     let name = thread.java_name.as_deref().unwrap_or("null");
-    let mut line = match thread.os_tid {
+    let mut line = format!("{}|", sample.state.name());
+    line += &match thread.os_tid {
         // It is not there.
         0 => "-|-|-|".to_owned(),
         tid => format!("{tid}|{}|{name}|", thread.java_tid),
@@ -77,10 +78,11 @@ fn dumped(jdk: &Jdk, path: &Path) -> Vec<(u64, String)> {
                 panic!("{line}");
             };
             assert_eq!((weight, failure), ("-", "-"));
-            assert_eq!(state, "STATE_RUNNABLE");
+            // The JDK also samples threads that begin: they are new.
+            let state = ThreadState::from_name(state).name();
             (
                 time.parse().unwrap(),
-                format!("{tid}|{java_tid}|{name}|{stack}"),
+                format!("{state}|{tid}|{java_tid}|{name}|{stack}"),
             )
         })
         .collect()
