@@ -43,19 +43,22 @@ impl Balance {
 
     /// Takes an account of the kernel: since the last one the thread was neither on a CPU nor ready
     /// for one for `off_ns`. `open_ns` is time of a run that is not reported yet; `loose_ns` of it
-    /// may be wrong.
-    pub fn account(&mut self, off_ns: u64, open_ns: i64, loose_ns: u64) {
+    /// may be wrong. Returns the time for which reads have found too few waits, in ns.
+    pub fn account(&mut self, off_ns: u64, open_ns: i64, loose_ns: u64) -> u64 {
+        let mut missing_ns = 0;
         if self.is_open {
             self.over_ns -= off_ns as i64;
+            missing_ns = -(self.over_ns + open_ns);
             let loose_ns = (self.loose_ns + loose_ns) as i64;
             let limit = KEPT * loose_ns;
-            self.carry_ns = (-(self.over_ns + open_ns)).clamp(-limit, limit);
+            self.carry_ns = missing_ns.clamp(-limit, limit);
             self.rate = (self.carry_ns as f64 / loose_ns.max(1) as f64).clamp(-1.0, 1.0);
         }
         self.is_open = true;
-        // Time that wrong reads cannot explain, such as waits for pages, is given up.
+        // Time that wrong reads cannot explain is given up.
         self.over_ns = -self.carry_ns - open_ns;
         self.loose_ns = 0;
+        missing_ns.max(0) as u64
     }
 }
 
@@ -88,8 +91,23 @@ mod tests {
     fn exact_time_is_not_changed() {
         assert_eq!(reported(50, 60, 0), 10 * 60);
         assert_eq!(reported(50, 60, 4), 10 * 60 - 9 * 4);
-        // A wait that reads do not see, such as one for a page, is not added to others.
+        // A wait that reads do not see is not added to others.
         assert_eq!(reported(90, 10, 10), 10 * 10 + 9 * 10);
+    }
+
+    #[test]
+    fn waits_that_reads_do_not_see_are_missing() {
+        let mut balance = Balance::default();
+        assert_eq!(
+            balance.account(50, 0, 0),
+            0,
+            "unknown before the first account"
+        );
+        assert_eq!(balance.account(50, 0, 0), 50);
+        let _ = balance.report(30, 30);
+        assert_eq!(balance.account(50, 0, 0), 20);
+        let _ = balance.report(80, 80);
+        assert_eq!(balance.account(50, 0, 0), 0, "too many");
     }
 
     #[test]

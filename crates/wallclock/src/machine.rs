@@ -623,10 +623,11 @@ impl<W: Clone> WallClock<W> {
 
     /// Takes the kernel's account of a thread: how long it was neither on a processor nor ready for
     /// one since the last account. Called after the thread's read in this tick and its sample.
-    pub fn account(&mut self, id: u32, off_ns: u64) {
+    /// Returns the time for which reads have found too few waits, in ns.
+    pub fn account(&mut self, id: u32, off_ns: u64) -> u64 {
         let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
         let (Some(hot), Some(cold)) = (hot, cold) else {
-            return;
+            return 0;
         };
         let (mut open_ns, mut loose_ns) = (0, 0);
         if hot.count > 0 && hot.waits() {
@@ -636,7 +637,7 @@ impl<W: Clone> WallClock<W> {
             open_ns = hot.weight_ns as i64 - ahead_ns;
             loose_ns = hot.loose_ns();
         }
-        cold.balance.account(off_ns, open_ns, loose_ns);
+        cold.balance.account(off_ns, open_ns, loose_ns)
     }
 
     /// Takes the result of reads of a thread that could run, since the last call.

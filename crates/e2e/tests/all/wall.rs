@@ -257,6 +257,36 @@ fn measured_waits_for_memory_have_their_cause() {
     });
 }
 
+/// A thread that waits for pages of a mapped file in Java code has all of its time, with the cause.
+/// The kernel's account shows that reads have seen too few waits.
+///
+/// Detects a tenth of the thread's time missing or too much, and half of these waits under another
+/// cause: five standard errors of some 100 reads. False alarm: 6e-7 a JDK.
+#[test]
+fn measured_waits_for_pages_are_seen_in_java_code() {
+    each(&turn(&both()), |jdk| {
+        let place = Place::new("wall-pages");
+        let pages = Starter::new(jdk, &place, "Pages").with("seconds=8");
+        let (profile, truths) = whole_run(&place, pages, "cpu=10ms,wall=20ms");
+        let causes = &by_thread(&profile, &WallFilter::default())["pages-1"];
+        let seen = causes.get("page-fault").copied().unwrap_or_default();
+        let truth = |name: &str| truths.number(&format!("pages.{name}")) as f64;
+        let (waited, life) = (truth("pages"), truth("elapsed"));
+        println!(
+            "{causes:?}, true: {waited} for pages, {} for files",
+            truth("file")
+        );
+        let all: f64 = sum(causes.values()).sum as f64;
+        assert!((all / life - 1.0).abs() < 0.1, "{all} of {life}");
+        if waited < 0.1 * life {
+            println!("not tried: pages stay in memory on this file system");
+            return;
+        }
+        let tolerance = (5.0 * seen.standard_error()).min(waited / 2.0);
+        assert!((seen.sum as f64 - waited).abs() < tolerance, "{seen:?}");
+    });
+}
+
 /// The number of times that each of the idle threads got a CPU, as each signal causes one.
 fn runs_of_idle(pid: u32) -> BTreeMap<u32, u64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("tasks");

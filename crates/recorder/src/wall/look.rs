@@ -432,6 +432,12 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
     };
     let context = works_for(looks, record, mounted);
     let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
+    // Code that runs waits in the kernel outside of calls, such as for a page.
+    let is_held = matches!(at, Some(Whereabouts::Off { call: None, .. }));
+    let fingerprint = match fingerprint.runs() && is_held {
+        true => Fingerprint::of([], false).that_may_run(true),
+        false => fingerprint,
+    };
     let fingerprint = fingerprint.with(endpoint);
     let fingerprint = match fingerprint.may_run() {
         true => {

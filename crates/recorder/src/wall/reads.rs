@@ -29,6 +29,12 @@ const SCHEDULE_NS: u64 = 250_000_000;
 const SCHEDULE_PART: f64 = 0.1;
 /// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
+/// If reads have found too few waits for this part of the time between two accounts, code that runs
+/// may wait in the kernel, such as for a page of a mapped file. So many next reads check that, and
+/// more after one that found it so.
+const UNSEEN_PART: u64 = 16;
+const CHECKS: u8 = 8;
+const CHECKS_MORE: u8 = u8::MAX;
 
 /// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +55,8 @@ pub(super) struct Seen {
     pub accounted_ns: u64,
     /// Whether two accounts were read.
     is_accounted: bool,
+    /// Further reads that check whether it waits while it runs code of its own.
+    checks: u8,
 }
 
 impl Seen {
@@ -77,6 +85,21 @@ impl Seen {
         };
         self.mark = mark;
         (has_run, is_equal)
+    }
+
+    /// In the last `passed_ns`, reads have found so much too few waits.
+    fn misses(&mut self, missing_ns: u64, passed_ns: u64) {
+        if missing_ns > passed_ns / UNSEEN_PART {
+            self.checks = self.checks.max(CHECKS);
+        }
+    }
+
+    /// A read checked a thread that runs code of its own; `waits`: it waited in the kernel.
+    fn checked(&mut self, waits: bool) {
+        self.checks = match waits {
+            true => CHECKS_MORE,
+            false => self.checks.saturating_sub(1),
+        };
     }
 }
 
@@ -164,7 +187,13 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         let (mut at, mut wait) = (None, None);
         let by = (&self.looks, &self.kernel);
-        let (mut fingerprint, context) = look::fingerprint(by, record, &mut at);
+        let (mut fingerprint, mut context) = look::fingerprint(by, record, &mut at);
+        let seen = self.seen.get_mut(id as usize);
+        if let Some(seen) = seen.filter(|seen| fingerprint.runs() && seen.checks > 0) {
+            at = self.kernel.whereabouts(tid);
+            (fingerprint, context) = look::fingerprint(by, record, &mut at);
+            seen.checked(!fingerprint.runs());
+        }
         let is_known = fingerprint.runs() || fingerprint.may_run();
         if !is_calm && !is_known {
             at = self.kernel.if_scarce(tid);
@@ -249,7 +278,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
-            self.clock.account(id, now.off_since(&then, passed_ns));
+            let missing_ns = self.clock.account(id, now.off_since(&then, passed_ns));
+            seen.misses(missing_ns, passed_ns);
         }
         let thread = known.thread;
         let period = now_ns - passed_ns..now_ns;
@@ -362,6 +392,20 @@ mod tests {
         let at = |ns| (Some(Mark::Clock(ns)), false);
         let reads = [at(5), at(5), at(7), at(7), (None, true), (None, true)];
         assert_eq!(compared(reads), [true, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn running_thread_is_checked_while_waits_are_missing() {
+        let mut seen = Seen::default();
+        seen.misses(15, 250);
+        assert_eq!(seen.checks, 0, "few are missing by chance");
+        seen.misses(16, 250);
+        (0..CHECKS).for_each(|_| seen.checked(false));
+        assert_eq!(seen.checks, 0);
+        seen.misses(16, 250);
+        seen.checked(true);
+        seen.misses(16, 250);
+        assert_eq!(seen.checks, CHECKS_MORE);
     }
 
     #[test]
