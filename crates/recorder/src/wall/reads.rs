@@ -29,8 +29,8 @@ const SCHEDULE_NS: u64 = 250_000_000;
 const SCHEDULE_PART: f64 = 0.1;
 /// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
-/// If reads have found too few waits for this part of the time between two accounts, code that runs
-/// may wait in the kernel, such as for a page of a mapped file. So many next reads check that, and
+/// Code that runs may wait in the kernel, such as for a page of a mapped file. Then reads find too
+/// few waits, by this part of the time between two accounts. So many next reads check that, and
 /// more after one that found it so.
 const UNSEEN_PART: u64 = 16;
 const CHECKS: u8 = 8;
