@@ -1,16 +1,18 @@
 # A line of the table of places where dwell was run, for xtask/where-it-runs and for the machine of
 # xtask/arm64-vm, which has no bash. Must not act when it is sourced.
 
-# libc_of PID: the libc of a process.
+# libc_of PID: the libc of a process, and the distribution that built it, if it says so.
 libc_of() {
-    local file
+    local file text by release
     file=$(sed -n 's/.* \(\/.*\(libc\.so\.6\|libc-2\.[0-9]*\.so\|ld-musl-[^ ]*\)\)$/\1/p' /proc/$1/maps |
         head -n 1)
     case $file in
     *musl*) echo "musl $("$file" 2>&1 | sed -n 's/^Version //p')" ;;
     *)
-        tr '\0' '\n' <"$file" |
-            sed -n 's/.*stable release version \([0-9.]*[0-9]\).*/glibc \1/p' | head -n 1
+        text=$(tr '\0' '\n' <"$file" | grep -a 'stable release version' | head -n 1)
+        by=$(echo "$text" | sed -n 's/^GNU C Library (\([A-Z][a-z]*\) GLIBC.*/\1/p')
+        release=$(echo "$text" | sed -n 's/.*+deb\([0-9]*\)u.*/ \1/p')
+        echo "glibc $(echo "$text" | sed 's/.*version \([0-9.]*[0-9]\).*/\1/')${by:+ ($by$release)}"
         ;;
     esac
 }
