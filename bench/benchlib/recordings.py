@@ -93,6 +93,13 @@ def events(path: Path, name: str) -> list[dict]:
     return [event["values"] for event in json.loads(text)["recording"]["events"]]
 
 
+def nanoseconds(text: str) -> int:
+    """A duration as the JDK's tools write it: `PT1M2.5S`."""
+    parts = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?", text)
+    hours, minutes, seconds = (float(part or 0) for part in parts.groups())
+    return round((hours * 3600 + minutes * 60 + seconds) * 1e9)
+
+
 def collapse(path: Path, *words) -> Path:
     """Our recording as collapsed stacks, beginning with their threads, counting samples; `words`
     select others."""

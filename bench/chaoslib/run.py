@@ -148,7 +148,9 @@ class Runner:
                 self.hanging(plan, folder, child)
                 result.fault("hang", f"still there {self.patience_s} s after its time")
                 end = float("inf")
+            before = time.monotonic()
             time.sleep(0.02)
+            result.late_ms = max(result.late_ms, round((time.monotonic() - before) * 1000) - 20)
 
     @staticmethod
     def hanging(plan, folder: Path, child) -> None:

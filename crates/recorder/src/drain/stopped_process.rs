@@ -10,6 +10,7 @@ use crate::sys::process;
 use crate::sys::task::TaskFiles;
 use dwell_wall::proc;
 use std::cell::Cell;
+use std::mem;
 use std::time::Duration;
 
 /// Shorter times are not reported: a page or a lock may take as long.
@@ -197,6 +198,8 @@ pub struct StoppedProcess<A> {
     slept_ns: u64,
     /// The last mark.
     marked_ns: u64,
+    /// Samples that had found no slot when stops were last taken.
+    unslotted: u64,
     suspects: Vec<Suspect>,
 }
 
@@ -209,6 +212,7 @@ impl<A: Accounts> StoppedProcess<A> {
             before: None,
             slept_ns: 0,
             marked_ns: 0,
+            unslotted: 0,
             suspects: Vec::new(),
         };
         process.mark_exactly();
@@ -229,10 +233,20 @@ impl<A: Accounts> StoppedProcess<A> {
     pub fn mark_after(&mut self, sleep: Duration) {
         // Usually no file needs to be read.
         let now_ns = self.accounts.now_ns();
-        match self.awake_ns(now_ns, sleep) < REMAINING_MIN_NS {
+        match self.awake_ns(now_ns, sleep) < REMAINING_MIN_NS && !self.is_old(now_ns, sleep) {
             true => self.pass(now_ns, sleep),
             false => self.end_account(sleep, false),
         }
+    }
+
+    /// Whether the account is of so much work that its many short waits could look like a stop.
+    fn is_old(&self, now_ns: u64, sleep: Duration) -> bool {
+        let Some(before) = &self.before else {
+            return false;
+        };
+        let until_mark_ns = self.marked_ns.saturating_sub(before.now_ns);
+        let awake_ns = until_mark_ns.saturating_sub(self.slept_ns) + self.awake_ns(now_ns, sleep);
+        awake_ns >= REMAINING_MIN_NS
     }
 
     /// Since the last mark it was in a call that may take any time, such as a write to a slow disk.
@@ -306,14 +320,16 @@ impl<A: Accounts> StoppedProcess<A> {
     }
 
     /// Takes the times in which the process was stopped. `batch` has the samples that were drained
-    /// since the last mark.
-    pub fn take(&mut self, batch: &Batch) -> Vec<StoppedTime> {
+    /// since the last mark; `unslotted` counts the samples that found no slot since the start.
+    pub fn take(&mut self, batch: &Batch, unslotted: u64) -> Vec<StoppedTime> {
+        // Threads that ran while all slots were full have left no sign.
+        let is_complete = mem::replace(&mut self.unslotted, unslotted) == unslotted;
         let samples = batch.samples().iter().map(|it| it.time_ns);
         let allocations = batch.allocations().iter().map(|it| it.time_ns);
         let ticks = batch.ticks().iter().map(|it| it.at_ns);
         let signs = samples.chain(allocations).chain(ticks);
         // After a long call, only ticks that are missing show that the process was stopped.
-        let is_sure = |it: &Suspect| !it.in_call || !batch.ticks().is_empty();
+        let is_sure = |it: &Suspect| is_complete && (!it.in_call || !batch.ticks().is_empty());
         let suspects = self.suspects.drain(..).filter(is_sure);
         suspects.filter_map(|it| it.settle(signs.clone())).collect()
     }

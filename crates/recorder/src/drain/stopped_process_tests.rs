@@ -91,7 +91,7 @@ fn taken(process: &mut StoppedProcess<&Injected>, ticks: &[u64]) -> Vec<(u64, u6
             ..Tick::default()
         });
     }
-    let times = process.take(&batch);
+    let times = process.take(&batch, 0);
     let time = |it: &StoppedTime| (it.since_ns / MS, it.until_ns / MS);
     times.iter().map(time).collect()
 }
@@ -276,6 +276,43 @@ fn many_sleeps_and_rounds_do_not_add_up_to_a_stop() {
         process.mark();
     }
     assert_eq!(taken(&mut process, &[]), []);
+}
+
+#[test]
+fn full_slots_leave_a_stop_unknown() {
+    let accounts = Injected::default();
+    let mut process = StoppedProcess::new(&accounts, PROCESSORS);
+    let mut stops = |unslotted| {
+        process.mark_exactly();
+        accounts.stop(300);
+        process.mark();
+        process.take(&Batch::default(), unslotted).len()
+    };
+    assert_eq!([stops(0), stops(7), stops(7)], [1, 0, 1]);
+}
+
+#[test]
+fn many_short_waits_in_work_do_not_add_up_to_a_stop() {
+    let accounts = Injected::default();
+    let mut process = StoppedProcess::new(&accounts, PROCESSORS);
+    process.mark_exactly();
+    let work = |off, ready| Passed {
+        off,
+        ready,
+        ran: 5,
+        others: 50,
+    };
+    for _ in 0..50 {
+        // For a page, while other threads change the address space.
+        accounts.pass(work(30, 60));
+        process.mark();
+    }
+    accounts.pass(work(10, 150));
+    process.mark();
+    assert_eq!(taken(&mut process, &[]), []);
+    accounts.pass(work(200, 10));
+    process.mark();
+    assert_eq!(taken(&mut process, &[]).len(), 1, "a stop in work");
 }
 
 /// The stops in a call that takes `ms`.

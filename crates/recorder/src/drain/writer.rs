@@ -157,7 +157,8 @@ impl<'s, R: Runtime> Writer<'s, R> {
     /// that. Returns whether all slots are empty.
     pub fn drain(&mut self, sampler: &mut Sampler<'_, R>, progress: &Progress) -> bool {
         let all = sampler.drain(progress);
-        for time in self.stopped.take(&sampler.batch) {
+        let unslotted = self.setup.engine.counters().get(Cause::NoSlot);
+        for time in self.stopped.take(&sampler.batch, unslotted) {
             self.chunk.event(&stopped_event(&time));
         }
         all
@@ -209,10 +210,11 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let mut next = Instant::now();
         let between: &mut dyn FnMut() = &mut || {
             let began = Instant::now();
+            self.stopped.mark();
             if drain && began >= next && sampler.batch.bytes() < BATCH_BYTES_MAX {
-                self.stopped.mark();
                 sampler.drain(&progress);
-                for time in self.stopped.take(&sampler.batch) {
+                let unslotted = self.setup.engine.counters().get(Cause::NoSlot);
+                for time in self.stopped.take(&sampler.batch, unslotted) {
                     self.chunk.event(&stopped_event(&time));
                 }
                 next = Instant::now() + began.elapsed() + super::pace::TICK_MIN;
@@ -257,6 +259,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let mut ids = Vec::new();
         for index in 0..batch.stacks_len() {
             frames.clear();
+            self.stopped.mark();
             let (pending, truncated) = batch.frames(index);
             for frame in pending {
                 let name = self.resolver.name(frame.code, &mut sampler.names);
@@ -482,6 +485,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 
     fn thread(&mut self, key: u64, sampler: &Sampler<'_, R>) -> ThreadId {
+        self.stopped.mark();
         let known = self.chunk.thread_id(key);
         known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
     }
