@@ -417,9 +417,9 @@ fn look_ready<R: Runtime, L: Looks<R>>(
     }
 }
 
-/// The fingerprint and the context of a thread. The endpoint is part of the fingerprint: two
-/// endpoints may wait at one place for different reasons. `at`: where the thread is; it is read
-/// here if it is missing and only the kernel knows that.
+/// The fingerprint and the context of a thread. Whether it has a context, and of which endpoint, is
+/// part of the fingerprint: two endpoints may wait at one place for different reasons. `at`: where
+/// the thread is; it is read here if it is missing and only the kernel knows that.
 #[inline(never)]
 pub fn fingerprint<R: Runtime, L: Looks<R>>(
     (looks, kernel): (&L, &Kernel),
@@ -431,7 +431,7 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
         None => (Fingerprint::of([], false).that_may_run(true), None),
     };
     let context = works_for(looks, record, mounted);
-    let endpoint = context.map_or(0, |context| u64::from(context.endpoint));
+    let endpoint = context.map_or(0, |context| 1 + u64::from(context.endpoint));
     // Code that runs waits in the kernel outside of calls, such as for a page.
     let is_held = matches!(at, Some(Whereabouts::Off { call: None, .. }));
     let fingerprint = match fingerprint.runs() && is_held {
