@@ -38,7 +38,7 @@ pub enum Target {
     Many,
     /// Another process.
     Child,
-    /// A name in a file system.
+    /// A name in a file system, a mapped file, or several files.
     Path,
     /// Something else.
     Other,
@@ -60,8 +60,8 @@ struct Calls {
 /// arch/x86/entry/syscalls/syscall_64.tbl.
 const X86_64: Calls = Calls {
     on_descriptor: &[
-        0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 217, 285, 288, 295, 296,
-        299, 307, 327, 328,
+        0, 1, 5, 16, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 138, 187, 217,
+        277, 285, 288, 295, 296, 299, 306, 307, 327, 328,
     ],
     between: &[40, 275, 326],
     poll: &[7, 271],
@@ -70,16 +70,16 @@ const X86_64: Calls = Calls {
     clock: &[35, 230],
     child: &[61, 247],
     path: &[
-        2, 4, 6, 21, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 257, 258, 262, 263, 264, 265, 266,
-        267, 268, 269, 316, 332, 437, 439,
+        2, 4, 6, 21, 26, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 137, 162, 208, 257, 258, 262,
+        263, 264, 265, 266, 267, 268, 269, 316, 332, 333, 437, 439,
     ],
 };
 
 /// include/uapi/asm-generic/unistd.h.
 const AARCH64: Calls = Calls {
     on_descriptor: &[
-        25, 32, 46, 47, 61, 63, 64, 65, 66, 67, 68, 69, 70, 82, 83, 202, 203, 206, 207, 211, 212,
-        242, 243, 269, 286, 287,
+        25, 29, 32, 44, 46, 47, 61, 63, 64, 65, 66, 67, 68, 69, 70, 80, 82, 83, 84, 202, 203, 206,
+        207, 211, 212, 213, 242, 243, 267, 269, 286, 287,
     ],
     between: &[71, 76, 285],
     poll: &[73],
@@ -88,7 +88,7 @@ const AARCH64: Calls = Calls {
     clock: &[101, 115],
     child: &[95, 260],
     path: &[
-        34, 35, 36, 37, 38, 45, 48, 49, 53, 56, 78, 79, 276, 291, 437, 439,
+        4, 34, 35, 36, 37, 38, 43, 45, 48, 49, 53, 56, 78, 79, 81, 227, 276, 291, 292, 437, 439,
     ],
 };
 
@@ -307,6 +307,8 @@ mod tests {
             ("230 0x1 0x1", Target::Clock),
             ("61 0xffffffffffffffff 0x0", Target::Child),
             ("262 0xffffff9c 0x7f", Target::Path),
+            ("26 0x7f0000 0x1000", Target::Path),
+            ("306 0x5 0x0", Target::Descriptor(5)),
             ("39 0x0 0x0", Target::Other),
         ] {
             let text = format!("{text} 0x0 0x0 0x0 0x0 0x7ffd10 0x7f0020\n");
@@ -343,9 +345,22 @@ mod tests {
             ("115 0x1 0x1", Target::Clock),
             ("260 0xffffffffffffffff 0x0", Target::Child),
             ("56 0xffffff9c 0x7f", Target::Path),
+            ("227 0x7f0000 0x1000", Target::Path),
+            ("267 0x5 0x0", Target::Descriptor(5)),
             ("172 0x0 0x0", Target::Other),
         ] {
             assert_eq!(of(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_sorted() {
+        for calls in [&X86_64, &AARCH64] {
+            let lists = [calls.on_descriptor, calls.between, calls.poll, calls.many];
+            let more = [calls.futex, calls.clock, calls.child, calls.path];
+            for list in lists.into_iter().chain(more) {
+                assert!(list.is_sorted(), "{list:?}");
+            }
         }
     }
 

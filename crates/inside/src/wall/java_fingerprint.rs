@@ -3,6 +3,7 @@
 use super::look::Looker;
 use dwell_walker::hotspot::layout::Layout;
 use dwell_walker::hotspot::layout::present;
+use dwell_walker::hotspot::safepoints::State;
 use dwell_walker::hotspot::threads;
 use dwell_wallclock::Fingerprint;
 
@@ -19,8 +20,13 @@ pub(super) fn of(looker: &Looker<'_>, thread: u64) -> Option<(Fingerprint, Optio
     let at = threads::place(live, layout, thread).ok()?;
     let runs = at.state == layout.state_in_java && at.sp == 0;
     let words = [at.state, at.monitor_use, at.monitor, at.owner, at.sp, at.pc];
-    // A blocked thread waits or is ready to run again. In other states a thread may also run.
-    let may_run = !runs && at.state != BLOCKED;
+    // A blocked thread waits or is ready to run again. In other states a thread may also run. One
+    // whose wait ends during a stop waits for the end of the stop, with the same words.
+    let is_stop = || {
+        let safepoints = looker.vm.safepoints.as_ref();
+        safepoints.is_some_and(|it| it.state(live) != Ok(State::Running))
+    };
+    let may_run = !runs && (at.state != BLOCKED || is_stop());
     let fingerprint = Fingerprint::of(words, runs).that_may_run(may_run);
     if runs {
         return Some((fingerprint, None));

@@ -40,7 +40,7 @@ public final class Waits {
     }
 
     private Waits(String[] args) {
-        harness = new Harness("Waits", 5, args, "run_us", "wait_us", "idle");
+        harness = new Harness("Waits", 5, args, "run_us", "wait_us", "idle", "collect");
         runNanos = TimeUnit.MICROSECONDS.toNanos(harness.number("run_us", 1000, 1, 1_000_000));
         waitNanos = TimeUnit.MICROSECONDS.toNanos(harness.number("wait_us", 9000, 1, 10_000_000));
     }
@@ -49,11 +49,15 @@ public final class Waits {
         Waits program = new Waits(args);
         int idle = program.harness.number("idle", 0, 0, 20_000);
         Burn.warmUp();
+        int collect = program.harness.number("collect", 0, 0, 10_000);
         Object never = new Object();
         for (int i = 1; i <= idle; i++) {
             Thread thread = new Thread(null, () -> forEver(never), "idle-" + i, 128 << 10);
             thread.setDaemon(true);
             thread.start();
+        }
+        if (collect > 0) {
+            collectOften(collect);
         }
         program.harness.ready();
         Workers workers = Workers.start("hold", 1, number -> program.hold());
@@ -63,6 +67,22 @@ public final class Waits {
         workers.join();
         program.truths.forEach((name, nanos) -> program.harness.info("wall." + name, nanos));
         program.harness.finish();
+    }
+
+    /** Stops all threads for full collections, with so many ms between two. */
+    private static void collectOften(int pauseMillis) {
+        Object[] kept = new Object[400_000];
+        for (int i = 0; i < kept.length; i++) {
+            kept[i] = new int[8];
+        }
+        Thread thread = new Thread(() -> {
+            while (kept.length > 0) {
+                System.gc();
+                sleep(pauseMillis);
+            }
+        }, "collect-1");
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private static void forEver(Object never) {
