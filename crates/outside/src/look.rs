@@ -389,10 +389,13 @@ impl<'t> Looker<'_, 't> {
         // A lock that the thread itself owns is not the one that it waits for.
         let is_own = owner == Owner::Thread(thread) && thread != 0 || blocker.owner == object;
         let owner = Some(owner).filter(|owner| *owner != Owner::Nobody && !is_own);
-        seen.is_owned_lock = owner.is_some();
+        let class = self.class_name(now, blocker.class);
+        // Readers hold the lock, or it is just being handed over.
+        let is_shared = blocker.owner == 0 && class.as_deref().is_some_and(objects::is_lock);
+        seen.is_owned_lock = owner.is_some() || is_shared;
         seen.wanted = Some(Wanted {
             object: itself.unwrap_or(0),
-            class: self.class_name(now, blocker.class),
+            class,
             owner,
         });
     }

@@ -108,7 +108,7 @@ fn measured_wall_samples_have_lock_owners_from_outside() {
         let place = Place::new("outside-owners");
         let file = place.path("o.jfr");
         let program = Starter::new(jdk, &place, "Stands")
-            .with("deadlock=1")
+            .with("deadlock=1 shared=1")
             .start();
         // Counted from when it records.
         let (mut began, time) = (None, Duration::from_secs(2));
@@ -126,6 +126,7 @@ fn measured_wall_samples_have_lock_owners_from_outside() {
         for (name, cause, owner) in [
             ("monitor-wanter", "monitor", Some("holder \u{e9}\u{20ac}")),
             ("lock-wanter", "lock", Some("locker")),
+            ("shared-wanter", "lock", None),
             ("dead-left", "monitor", Some("dead-right")),
             ("dead-right", "monitor", Some("dead-left")),
             ("locked-left", "lock", Some("locked-right")),

@@ -16,10 +16,6 @@ use dwell_walker::hotspot::threads;
 use dwell_walker::{Fault, Frame, Memory, Walk};
 use dwell_wall::cause::{Call, Monitor, Os};
 
-/// The locks of `java.util.concurrent.locks`: prefixes of the classes of their blockers. (A
-/// condition is its own blocker.)
-const LOCKS: [&str; 3] = ["ReentrantLock$", "ReentrantReadWriteLock$", "StampedLock"];
-
 /// Maximum length of a class name in bytes.
 const CLASS_NAME_MAX: usize = 256;
 
@@ -194,7 +190,7 @@ impl Looker<'_> {
         seen.owner = self.owner_of(blocker);
         off.is_owned_lock = match seen.owner {
             // Readers hold the lock, or it is just being handed over.
-            Owner::Nobody => off.detail.as_deref().is_some_and(is_lock),
+            Owner::Nobody => off.detail.as_deref().is_some_and(objects::is_lock),
             owner => owner != Owner::Thread(thread),
         };
         if off.is_owned_lock {
@@ -239,36 +235,5 @@ impl Looker<'_> {
         let text = std::str::from_utf8(name).ok()?;
         let is_name = !text.is_empty() && !text.chars().any(char::is_control);
         is_name.then(|| text.replace('/', "."))
-    }
-}
-
-/// Whether threads wait for an object of this class only while other threads hold it.
-fn is_lock(class: &str) -> bool {
-    let name = class.strip_prefix("java.util.concurrent.locks.");
-    name.is_some_and(|name| LOCKS.iter().any(|lock| name.starts_with(lock)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_lock;
-
-    #[test]
-    fn is_lock_excludes_other_synchronizers() {
-        let locks = "java.util.concurrent.locks.";
-        for name in [
-            "ReentrantLock$NonfairSync",
-            "ReentrantReadWriteLock$FairSync",
-            "StampedLock",
-        ] {
-            assert!(is_lock(&format!("{locks}{name}")), "{name}");
-            assert!(!is_lock(name), "{name}");
-        }
-        for name in [
-            "AbstractQueuedSynchronizer$ConditionObject",
-            "AbstractQueuedSynchronizer",
-        ] {
-            assert!(!is_lock(&format!("{locks}{name}")), "{name}");
-        }
-        assert!(!is_lock("java.util.concurrent.Semaphore$NonfairSync"));
     }
 }

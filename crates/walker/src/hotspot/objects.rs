@@ -69,6 +69,9 @@ const COMPACT_SHIFT: u32 = 42;
 /// Maximum number of superclasses followed.
 const SUPERS_MAX: usize = 16;
 const OWNABLE: &[u8] = b"java/util/concurrent/locks/AbstractOwnableSynchronizer";
+/// The locks of `java.util.concurrent.locks`: prefixes of the classes of their blockers. (A
+/// condition is its own blocker.)
+const LOCKS: [&str; 3] = ["ReentrantLock$", "ReentrantReadWriteLock$", "StampedLock"];
 
 /// The `Klass*` of an object.
 ///
@@ -273,10 +276,37 @@ pub fn calibrate<M: Memory>(mem: &M, layout: &Layout, objects: &mut Objects, thr
     false
 }
 
+/// Whether threads park on an object of this class only while others hold it as a lock, also if no
+/// one thread owns it: several may read. `class` has dots.
+#[must_use]
+pub fn is_lock(class: &str) -> bool {
+    let name = class.strip_prefix("java.util.concurrent.locks.");
+    name.is_some_and(|name| LOCKS.iter().any(|lock| name.starts_with(lock)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hotspot::test_memory::Bytes;
+
+    #[test]
+    fn is_lock_excludes_other_synchronizers() {
+        for name in [
+            "java.util.concurrent.locks.ReentrantLock$NonfairSync",
+            "java.util.concurrent.locks.ReentrantReadWriteLock$FairSync",
+            "java.util.concurrent.locks.StampedLock",
+        ] {
+            assert!(is_lock(name), "{name}");
+        }
+        for name in [
+            "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject",
+            "java.util.concurrent.locks.AbstractQueuedSynchronizer",
+            "java.util.concurrent.Semaphore$NonfairSync",
+            "StampedLock",
+        ] {
+            assert!(!is_lock(name), "{name}");
+        }
+    }
 
     const OBJECT: u64 = 0x1000;
     const BASE: u64 = 0x10_0000;

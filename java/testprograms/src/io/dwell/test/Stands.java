@@ -5,12 +5,14 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
  * Threads that stay where they are, each for another reason, and one that runs: {@code runner}.
  * {@code deadlock=1} adds two threads that wait for each other's monitors, and two that wait for
  * each other's locks. {@code locks=1} adds two that own monitors without waiters: {@code
- * locks-cold} in the interpreter and {@code locks-hot} in compiled code.
+ * locks-cold} in the interpreter and {@code locks-hot} in compiled code. {@code shared=1} adds one
+ * that waits for a lock which {@code main} has to read.
  */
 public final class Stands {
     private static final long LONG = 1_000_000_000L;
@@ -54,7 +56,7 @@ public final class Stands {
     }
 
     public static void main(String[] args) throws Exception {
-        Harness harness = new Harness("Stands", 5, args, "deadlock", "pool", "locks");
+        Harness harness = new Harness("Stands", 5, args, "deadlock", "pool", "locks", "shared");
         int pool = harness.number("pool", 5, 0, 10_000);
         server = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
         start("runner", new Body() {
@@ -127,6 +129,15 @@ public final class Stands {
         }
         if (harness.number("locks", 0, 0, 1) == 1) {
             locks();
+        }
+        if (harness.number("shared", 0, 0, 1) == 1) {
+            final ReentrantReadWriteLock lock = new ReentrantReadWriteLock();
+            lock.readLock().lock();
+            start("shared-wanter", new Body() {
+                void stand() {
+                    lock.writeLock().lock();
+                }
+            });
         }
         // Time for them to reach their places, which they do not report.
         Thread.sleep(500);
