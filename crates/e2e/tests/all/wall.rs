@@ -169,7 +169,7 @@ fn measured_waits_have_their_true_causes() {
 /// variance of `(2 l)^2 / 6` for `l` = 5 ms. Detects five times the deviation of all waits of a
 /// thread, 3 % of its time. False alarm: 6e-7 for each of 8 sums.
 #[test]
-fn measured_waits_are_true_beside_many_stops() {
+fn measured_waits_are_true_during_many_stops() {
     each(&turn(&both()), |jdk| {
         let place = Place::new("wall-stops");
         let starter = Starter::new(jdk, &place, "Waits")

@@ -237,3 +237,22 @@ impl Looker<'_> {
         is_name.then(|| text.replace('/', "."))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_thread_that_wants_a_lock_has_a_claim() {
+        let mut seen = Seen::at(Os::Call(Call::Futex), None);
+        seen.owner = Owner::Thread(0x70);
+        assert!(seen.split().1.is_none());
+        let mut seen = Seen::at(Os::Call(Call::Futex), None);
+        (seen.owner, seen.wanted) = (Owner::Thread(0x70), Some(Wanted::Lock));
+        let claim = seen.split().1.expect("a claim");
+        assert_eq!(
+            (claim.owner, claim.wanted),
+            (Owner::Thread(0x70), Wanted::Lock)
+        );
+    }
+}
