@@ -3,12 +3,13 @@
 //! *Above* is nearer to the running code. The *top* of a stack is the part above the program's
 //! innermost method, that method included: the JDK, native code and the JVM working on its behalf.
 
+use crate::application::own_methods;
 use crate::finding::Focus;
 use crate::names::Set;
 use dwell_profile::{
     Frame, FrameKind, MethodId, NO_SYMBOL, NameId, NodeId, Profile, Weight, is_of_platform,
 };
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 /// Maximum number of frames to read, from the top of a stack.
@@ -139,6 +140,8 @@ pub(crate) struct Stacks<'p> {
     nameless: HashMap<MethodId, MethodId>,
     /// The program's methods but those of frameworks.
     is_own: Vec<bool>,
+    /// The application's methods, once they are wanted.
+    of_application: OnceCell<Vec<bool>>,
     places: RefCell<HashMap<NodeId, Option<MethodId>>>,
     /// Names as they are shown, by method.
     names: RefCell<HashMap<MethodId, String>>,
@@ -163,6 +166,7 @@ impl<'p> Stacks<'p> {
             profile,
             nameless: nameless(profile),
             is_own: is_own.collect(),
+            of_application: OnceCell::new(),
             is_app,
             places: RefCell::default(),
             names: RefCell::default(),
@@ -204,6 +208,15 @@ impl<'p> Stacks<'p> {
         let place = app.or_else(|| java().next()).map(|(method, _)| method);
         self.places.borrow_mut().insert(node, place);
         place
+    }
+
+    /// The application's innermost method in words, or else the place: what calls a library.
+    pub(crate) fn user_name(&self, node: NodeId) -> String {
+        let own = || own_methods(self.profile);
+        let own = self.of_application.get_or_init(own);
+        let mut java = self.methods(node).filter(|(_, is_java)| *is_java);
+        let user = java.find(|(method, _)| own.get(*method as usize) == Some(&true));
+        self.name_of(user.map_or_else(|| self.place(node), |(method, _)| Some(method)))
     }
 
     /// The place in words.

@@ -220,7 +220,7 @@ fn call(facts: &Facts<'_>, clients: &Clients, entry: &Entry<'_>) -> Option<(Stri
         .strip_prefix("peer ")
         .unwrap_or("")
         .replace("[::ffff:127.0.0.1]", "127.0.0.1");
-    Some((peer, facts.stacks.place_name(entry.node)))
+    Some((peer, facts.stacks.user_name(entry.node)))
 }
 
 #[cfg(test)]
@@ -272,6 +272,17 @@ mod tests {
                 assert_eq!(art.found(super::super::futures::check), []);
             }
         }
+    }
+
+    #[test]
+    fn method_that_calls_a_library_is_named() {
+        let mut art = Art::default();
+        let call = "java.util.concurrent.locks.LockSupport.park;\
+            io.grpc.stub.ClientCalls$ThreadlessExecutor.waitAndDrain;\
+            io.grpc.stub.ClientCalls.blockingUnaryCall;app.Quote.ask;app.Main.run";
+        art.look("w-1", "GET /q", "park", call, 60, 20);
+        let found = art.found(check);
+        assert!(found[0].what.contains("in app.Quote.ask"), "{found:?}");
     }
 
     #[test]
