@@ -174,6 +174,7 @@ const CALLS: &[&str] = &["java/lang/Object", "sun/nio/ch/"];
 /// JDK's own frames of this are the same for all waits.
 const WAY_OUT: WayOut = WayOut {
     entry: ("jdk/internal/vm/Continuation", "yield"),
+    pinned: ("java/lang/VirtualThread", "parkOnCarrierThread"),
     classes: &[
         "jdk/internal/vm/Continuation",
         "java/lang/VirtualThread",
@@ -484,5 +485,17 @@ mod tests {
             "socket"
         );
         assert_eq!(of_yielded(&[], false), "park");
+        // One that owns a monitor stays on its carrier up to JDK 23.
+        let pinned = [
+            ("jdk/internal/misc/Unsafe", "park"),
+            ("java/lang/VirtualThread", "parkOnCarrierThread"),
+        ];
+        let frames = |below: &[(&'static str, &'static str)]| -> Vec<Named<'_>> {
+            let all = pinned.iter().chain(below);
+            all.map(|(class, name)| java(class, name)).collect()
+        };
+        assert_eq!(of(FUTEX, Monitor::None, false, &frames(&sleep)), "sleep");
+        assert_eq!(of(FUTEX, Monitor::None, false, &frames(&read)), "socket");
+        assert_eq!(of(FUTEX, Monitor::None, true, &frames(&park)), "lock");
     }
 }

@@ -158,6 +158,7 @@ mod tests {
         calls: &["base/Parker"],
         way_out: Some(WayOut {
             entry: ("fiber/Fiber", "yield"),
+            pinned: ("fiber/Fiber", "parkPinned"),
             classes: &["fiber/"],
             sleeps: (&["fiber/Fiber"], "sleep"),
             pollers: &["net/Poll"],

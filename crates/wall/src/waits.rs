@@ -36,6 +36,8 @@ pub struct Waits {
 pub struct WayOut {
     /// The innermost method: its class, and the prefix of its name.
     pub entry: (&'static str, &'static str),
+    /// The method in which it parks while it cannot leave its platform thread: class and name.
+    pub pinned: (&'static str, &'static str),
     /// Classes of these innermost frames, by prefixes of their names.
     pub classes: &'static [&'static str],
     /// Methods that sleep: their classes, and prefixes of their names.

@@ -7,7 +7,8 @@ use crate::waits::WayOut;
 /// Maximum number of frames of the way out and of the parking code.
 const FRAMES_MAX: usize = 12;
 
-/// The cause; `None` if the innermost method is not one by which a logical thread is unmounted.
+/// The cause; `None` if the innermost method is not one by which a logical thread is unmounted, nor
+/// called by the one in which it parks while it is pinned.
 #[must_use]
 pub fn cause(frames: &[Named<'_>], is_owned_lock: bool, out: &WayOut) -> Option<Cause> {
     let mut methods = frames
@@ -16,7 +17,9 @@ pub fn cause(frames: &[Named<'_>], is_owned_lock: bool, out: &WayOut) -> Option<
         .take(FRAMES_MAX);
     let first = methods.next()?;
     let (class, begin) = out.entry;
-    if first.class != class || !first.name.starts_with(begin) {
+    let leaves = first.class == class && first.name.starts_with(begin);
+    let is_pinned = |frame: &Named<'_>| (frame.class, frame.name) == out.pinned;
+    if !leaves && !methods.clone().next().is_some_and(is_pinned) {
         return None;
     }
     let is_of = |frame: &Named<'_>, classes: &[&str]| {
@@ -49,6 +52,7 @@ mod tests {
 
     const WAY_OUT: WayOut = WayOut {
         entry: ("fiber/Fiber", "yield"),
+        pinned: ("fiber/Fiber", "parkPinned"),
         classes: &["fiber/"],
         sleeps: (&["fiber/Fiber", "base/Thread"], "sleep"),
         pollers: &["net/Poll"],
@@ -83,6 +87,24 @@ mod tests {
         let further = [("base/Parker", "park"), ("app/A", "a"), ("net/Poller", "b")];
         assert_eq!(of(&further, false), Some(Cause::Park));
         assert_eq!(of(&[], false), Some(Cause::Park));
+    }
+
+    #[test]
+    fn pinned_threads_wait_for_the_same_causes() {
+        let of = |below: &[(&'static str, &'static str)]| {
+            let frames = [("base/Unsafe", "park"), ("fiber/Fiber", "parkPinned")];
+            let frames = frames.iter().chain(below);
+            let frames = frames.map(|(class, name)| Named {
+                class,
+                name,
+                is_managed: true,
+            });
+            cause(&frames.collect::<Vec<_>>(), false, &WAY_OUT)
+        };
+        let sleep = [("fiber/Fiber", "sleepFor"), ("base/Thread", "sleep")];
+        assert_eq!(of(&sleep), Some(Cause::Sleep));
+        assert_eq!(of(&[("net/Poller", "poll")]), Some(Cause::Socket));
+        assert_eq!(of(&[("base/Parker", "park")]), Some(Cause::Park));
     }
 
     #[test]
