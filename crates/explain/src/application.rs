@@ -2,7 +2,6 @@
 //! that begin as its package does. Where the main class is a launcher or is not known, all classes
 //! that are neither the platform's nor a known library's.
 
-use crate::stacks::is_of_framework;
 use dwell_profile::{NameId, Profile, is_of_platform};
 use std::collections::BTreeSet;
 
@@ -55,6 +54,41 @@ const LIBRARIES: &[&str] = &[
     "org.yaml.",
     "redis.clients.",
 ];
+/// Libraries that run the program's code or have threads of their own. Their users cannot change
+/// what they do. Servers that are programs themselves are not listed.
+const FRAMEWORKS: &[&str] = &[
+    "akka.",
+    "cats.effect.",
+    "ch.qos.logback.",
+    "com.google.common.",
+    "com.zaxxer.hikari.",
+    "io.grpc.",
+    "io.micrometer.",
+    "io.netty.",
+    "io.opentelemetry.",
+    "io.undertow.",
+    "io.vertx.",
+    "kotlin.",
+    "kotlinx.",
+    "monix.",
+    "org.apache.catalina.",
+    "org.apache.coyote.",
+    "org.apache.logging.",
+    "org.apache.pekko.",
+    "org.apache.tomcat.",
+    "org.eclipse.jetty.",
+    "org.glassfish.grizzly.",
+    "org.jboss.",
+    "org.springframework.",
+    "org.xnio.",
+    "reactor.",
+    "rx.",
+    "io.reactivex.",
+    "scala.",
+    "zio.",
+];
+/// A part of the package of a library that another one brings along.
+const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
 /// Owners of many projects: two words of a package are not one project's.
 const OWNERS: [&str; 8] = [
     "com.github.",
@@ -165,6 +199,12 @@ fn beginning(class: &str) -> String {
 fn is_class(class: &str) -> bool {
     let is_native = class.contains(".so") || class.starts_with('[');
     !class.is_empty() && !is_native && !is_of_platform(class)
+}
+
+/// Whether a class belongs to a library that runs the program's code or has threads of its own.
+pub(crate) fn is_of_framework(class: &str) -> bool {
+    let is_brought = BROUGHT.iter().any(|part| class.contains(part));
+    is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
 }
 
 fn is_of_library(class: &str) -> bool {

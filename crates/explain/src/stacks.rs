@@ -3,7 +3,7 @@
 //! *Above* is nearer to the running code. The *top* of a stack is the part above the program's
 //! innermost method, that method included: the JDK, native code and the JVM working on its behalf.
 
-use crate::application::own_methods;
+use crate::application::{is_of_framework, own_methods};
 use crate::finding::Focus;
 use crate::names::Set;
 use dwell_profile::{
@@ -23,48 +23,6 @@ const MACHINERY: &[&str] = &[
     "java.lang.VirtualThread",
     "java.lang.System$",
 ];
-/// Libraries that run the program's code or have threads of their own. Their users cannot change
-/// what they do. Servers that are programs themselves are not listed.
-const FRAMEWORKS: &[&str] = &[
-    "akka.",
-    "cats.effect.",
-    "ch.qos.logback.",
-    "com.google.common.",
-    "com.zaxxer.hikari.",
-    "io.grpc.",
-    "io.micrometer.",
-    "io.netty.",
-    "io.opentelemetry.",
-    "io.undertow.",
-    "io.vertx.",
-    "kotlin.",
-    "kotlinx.",
-    "monix.",
-    "org.apache.catalina.",
-    "org.apache.coyote.",
-    "org.apache.logging.",
-    "org.apache.pekko.",
-    "org.apache.tomcat.",
-    "org.eclipse.jetty.",
-    "org.glassfish.grizzly.",
-    "org.jboss.",
-    "org.springframework.",
-    "org.xnio.",
-    "reactor.",
-    "rx.",
-    "io.reactivex.",
-    "scala.",
-    "zio.",
-];
-/// A part of the package of a library that another one brings along.
-const BROUGHT: [&str; 2] = [".shaded.", ".thirdparty."];
-
-/// Whether a class belongs to a library that runs the program's code or has threads of its own.
-pub(crate) fn is_of_framework(class: &str) -> bool {
-    let is_brought = BROUGHT.iter().any(|part| class.contains(part));
-    is_brought || FRAMEWORKS.iter().any(|of| class.starts_with(of))
-}
-
 /// How the names of libraries begin that others call for memory, text and threads: the code of a
 /// stack is that of its caller.
 const SYSTEM: [&str; 11] = [
@@ -210,7 +168,7 @@ impl<'p> Stacks<'p> {
         place
     }
 
-    /// The application's innermost method in words, or else the place: what calls a library.
+    /// The application's innermost method in words, as the caller of a library; or else the place.
     pub(crate) fn user_name(&self, node: NodeId) -> String {
         let own = || own_methods(self.profile);
         let own = self.of_application.get_or_init(own);
