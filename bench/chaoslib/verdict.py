@@ -33,7 +33,7 @@ class Result:
         self.kept = ""
         # Times without data by cause, in ms.
         self.gaps: dict[str, list[int]] = {}
-        # How late this program itself was at most: the machine stood still, or was that busy.
+        # The maximum delay of this program itself: the machine stood still, or was that busy.
         self.late_ms = 0
         # Ends that are the JVM's own and would be without us, such as that for lack of memory.
         self.notes: list[str] = []

@@ -165,7 +165,7 @@ fn measured_waits_have_their_true_causes() {
 /// A thread whose wait ends during a stop of all threads is stopped, and waits again afterwards.
 /// Its stack below the JVM's functions is the same both times.
 ///
-/// A wait begins and ends at a random moment of a block of ticks, which is at most 2 ticks long: a
+/// A wait begins and ends at a random moment of a block of ticks, whose maximum is 2 ticks: a
 /// variance of `(2 l)^2 / 6` for `l` = 5 ms. Detects five times the deviation of all waits of a
 /// thread, 3 % of its time. False alarm: 6e-7 for each of 8 sums.
 #[test]

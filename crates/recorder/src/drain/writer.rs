@@ -259,6 +259,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         let mut ids = Vec::new();
         for index in 0..batch.stacks_len() {
             frames.clear();
+            // Without marks, waits for pages in a long write would look like a stop.
             self.stopped.mark();
             let (pending, truncated) = batch.frames(index);
             for frame in pending {
@@ -485,6 +486,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
     }
 
     fn thread(&mut self, key: u64, sampler: &Sampler<'_, R>) -> ThreadId {
+        // Each event of a batch passes here: see `stacks`.
         self.stopped.mark();
         let known = self.chunk.thread_id(key);
         known.unwrap_or_else(|| threads::write(&mut self.chunk, self.setup, key, sampler))
