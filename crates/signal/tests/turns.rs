@@ -5,6 +5,9 @@ mod common;
 
 use common::{Worker, burn};
 use dwell_signal::{Engine, Turns};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +17,18 @@ const INTERVAL_NS: u64 = 10_000_000;
 fn turns(worker: &Worker, engine: &Engine) -> Turns {
     thread::sleep(Duration::from_millis(50));
     engine.turns(worker.record).expect("a page that is mapped")
+}
+
+/// The descriptors of perf events.
+fn events() -> BTreeSet<OsString> {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let is_event = |path: &Path| {
+        let target = std::fs::read_link(path);
+        target.is_ok_and(|target| target.to_string_lossy().contains("perf_event"))
+    };
+    all.filter(|entry| is_event(&entry.path()))
+        .map(|entry| entry.file_name())
+        .collect()
 }
 
 #[test]
@@ -42,7 +57,14 @@ fn turns_change_exactly_when_thread_has_run() {
     }
     // A ring takes the place of the page. An absent page never counts as proof that a thread stood
     // still.
+    let (events, samples) = (events(), record.samples());
     engine.attach_ring(record).unwrap();
+    // The ring is that of another event: to map one again, the kernel waits for all processors.
+    let with_ring = self::events();
+    assert_eq!(with_ring.len(), events.len());
+    assert_ne!(with_ring, events);
+    worker.does(|| burn(5 * INTERVAL_NS));
+    assert!(record.samples() > samples, "the other event sends signals");
     let after = turns(&worker, engine);
     assert_ne!(after, before);
     assert_eq!(turns(&worker, engine), after);

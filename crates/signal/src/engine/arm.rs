@@ -388,9 +388,14 @@ impl Engine {
     pub(super) fn close_perf(&self, record: &ThreadRecord) {
         let fd = record.perf_fd.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
-            self.fds.clear(fd); // before the number can have another owner
-            sys::close(fd);
+            self.close_event(fd);
         }
+    }
+
+    /// Closes an event that no record has any more.
+    pub(super) fn close_event(&self, fd: i32) {
+        self.fds.clear(fd); // before the number can have another owner
+        sys::close(fd);
     }
 }
 

@@ -141,6 +141,37 @@ impl Engine {
         true
     }
 
+    /// Replaces the thread's event and its page by another event without a mapping. To map an event
+    /// again, the kernel waits for all processors (`cond_synchronize_rcu` in `ring_buffer_attach`
+    /// of kernel/events/core.c) and holds the lock of the process's mappings. On a busy machine
+    /// that takes seconds, in which no thread of the process can get memory.
+    ///
+    /// # Errors
+    /// The kernel's error, if it refuses an event: the thread keeps its event and its page.
+    pub(super) fn renew_event(&'static self, guard: &mut Guard<'_>) -> Result<(), Errno> {
+        let record = guard.record();
+        let EngineKind::Perf { kernel } = self.kind else {
+            return Ok(());
+        };
+        if !self.is_exchangeable(record, PERF) {
+            return Ok(());
+        }
+        let old = record.perf_fd.load(Ordering::Relaxed);
+        self.open_perf(record, kernel)?;
+        turns::detach_page(self, guard);
+        self.close_event(old);
+        self.go_on_elsewhere(guard);
+        Ok(())
+    }
+
+    /// Whether the thread's source of signals may be replaced, which must be `from`.
+    fn is_exchangeable(&self, record: &ThreadRecord, from: u32) -> bool {
+        self.running.load(Ordering::SeqCst)
+            && record.is_live()
+            && record.armed.load(Ordering::Relaxed)
+            && record.engine.load(Ordering::Relaxed) == from
+    }
+
     fn exchange(
         &'static self,
         record: &'static ThreadRecord,
@@ -150,10 +181,7 @@ impl Engine {
         let Some(mut guard) = record.try_lock() else {
             return Ok(false);
         };
-        let is_meant = self.running.load(Ordering::SeqCst)
-            && record.is_live()
-            && record.armed.load(Ordering::Relaxed)
-            && record.engine.load(Ordering::Relaxed) == from;
+        let is_meant = self.is_exchangeable(record, from);
         let result = match is_meant {
             true => change(self, &guard).map(|()| self.go_on_elsewhere(&mut guard)),
             false => Ok(()),

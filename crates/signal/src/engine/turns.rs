@@ -121,13 +121,19 @@ impl Engine {
 
     /// Maps the thread's perf ring, so that samples taken in the kernel carry its call chain. Costs
     /// two pages of locked memory and some 5 us; does nothing for threads without a perf event.
+    /// A thread with a page gets another event for its ring.
     ///
     /// # Errors
     /// The kernel's error, `EPERM` if the limit of locked memory is reached: the thread's samples
     /// then have no kernel frames.
-    pub fn attach_ring(&self, record: &'static ThreadRecord) -> Result<(), Errno> {
-        let guard = record.lock().ok_or(Errno(libc::EBUSY))?;
-        let result = self.map_ring(&guard);
+    pub fn attach_ring(&'static self, record: &'static ThreadRecord) -> Result<(), Errno> {
+        let mut guard = record.lock().ok_or(Errno(libc::EBUSY))?;
+        let is_page = record.page.load(Ordering::Relaxed) != 0 && !record.has_ring();
+        let renewed = match is_page {
+            true => self.renew_event(&mut guard),
+            false => Ok(()),
+        };
+        let result = renewed.and_then(|()| self.map_ring(&guard));
         self.unlock(guard);
         result
     }
@@ -136,15 +142,13 @@ impl Engine {
         self.page_bytes.wrapping_mul(RING_PAGES)
     }
 
-    /// [`Engine::attach_ring`] under the record's lock.
+    /// Maps the ring of an event that has no mapping yet.
     pub(super) fn map_ring(&self, guard: &Guard<'_>) -> Result<(), Errno> {
         let record = guard.record();
         let fd = record.perf_fd.load(Ordering::Relaxed);
-        if fd < 0 || record.ring.load(Ordering::Relaxed) != 0 {
+        if fd < 0 || record.page.load(Ordering::Relaxed) != 0 {
             return Ok(());
         }
-        // All mappings of an event have the same size (perf_mmap).
-        detach_page(self, guard);
         let addr = sys::map_fd(fd, self.ring_bytes())? as usize;
         record.ring.store(addr, Ordering::Relaxed);
         record.page.store(addr, Ordering::Release);
@@ -152,8 +156,8 @@ impl Engine {
     }
 }
 
-/// Unmaps the page, if it is not that of a ring.
-fn detach_page(engine: &Engine, guard: &Guard<'_>) {
+/// Unmaps the page, if it is not that of a ring. Its event must not be mapped again.
+pub(super) fn detach_page(engine: &Engine, guard: &Guard<'_>) {
     let record = guard.record();
     let page = record.page.swap(0, Ordering::Relaxed);
     if page != 0 && page != record.ring.load(Ordering::Relaxed) {
