@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use mock::{Agent, Mock, begin_thread};
+pub use mock::{Agent, IN_NATIVE, Mock, begin_thread};
 
 /// Steps that can fail when a recording begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -274,7 +274,7 @@ impl<W: Clone> WallClock<W> {
             return;
         };
         if self.runs(id) {
-            self.add_running(id, weight_ns);
+            self.stays_running(id, weight_ns);
             return;
         }
         let Some(hot) = self.hot.get_mut(id as usize) else {
@@ -371,6 +371,11 @@ impl<W: Clone> WallClock<W> {
             let woken = Fingerprint::woken();
             self.enter(id, woken, (woken.word(), 0), None);
         }
+        self.stays_running(id, weight_ns);
+    }
+
+    /// A read found the thread still running, or ready to.
+    fn stays_running(&mut self, id: u32, weight_ns: u64) {
         self.add_running(id, weight_ns);
         let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
         if let (Some(hot), Some(cold)) = (hot, cold)

@@ -382,7 +382,7 @@ pub fn look<R: Runtime, L: Looks<R>>(
     let (mut off, mut claim) = looks.look(record, Waiting { os, registers }, frames);
     complete(looks, record, fd, &mut off);
     let fingerprint = match want {
-        Want::Wait(_) => fingerprint((looks, kernel), record, &mut at).0,
+        Want::Wait(_) => fingerprint((looks, kernel), record, &mut at).fingerprint,
         Want::Woken(wait) => {
             // It has what it waited for, or need not wait for it any more.
             (off.detail, claim) = (None, None);
@@ -408,13 +408,24 @@ fn look_ready<R: Runtime, L: Looks<R>>(
     record: &ThreadRecord,
 ) -> Look<L::Claim> {
     let tid = record.tid();
-    let print = || fingerprint((looks, kernel), record, &mut None).0;
+    let print = || fingerprint((looks, kernel), record, &mut None).fingerprint;
     let before = print();
     let waits_for_one = || kernel.is_crowded && kernel.whereabouts(tid) == Some(Whereabouts::Ready);
     match runs(tid) || waits_for_one() {
         true => Look::Ready(Some(print()).filter(|it| *it == before && !it.runs())),
         false => Look::Unclear,
     }
+}
+
+/// The fingerprint of a thread, and further data for a read.
+pub struct Print {
+    /// Its place, or [`Fingerprint::running`].
+    pub fingerprint: Fingerprint,
+    /// The context of its work, if it has one.
+    pub context: Option<Context>,
+    /// The thread is in native code or in the JVM, and is ready without being on a processor. This
+    /// fingerprint is that of its methods.
+    pub ready: Option<Fingerprint>,
 }
 
 /// The fingerprint and the context of a thread. Whether it has a context, and of which endpoint, is
@@ -425,8 +436,9 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
     (looks, kernel): (&L, &Kernel),
     record: &ThreadRecord,
     at: &mut Option<Whereabouts>,
-) -> (Fingerprint, Option<Context>) {
-    let (fingerprint, mounted) = match looks.fingerprint(record) {
+) -> Print {
+    let known = looks.fingerprint(record);
+    let (fingerprint, mounted) = match known {
         Some((fingerprint, mounted)) => (fingerprint, mounted),
         None => (Fingerprint::of([], false).that_may_run(true), None),
     };
@@ -439,17 +451,21 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
         false => fingerprint,
     };
     let fingerprint = fingerprint.with(endpoint);
-    let fingerprint = match fingerprint.may_run() {
-        true => {
-            *at = at.or_else(|| kernel.whereabouts(record.tid()));
-            match kernel.call_words(*at) {
-                Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
-                None => Fingerprint::running(),
-            }
-        }
-        false => fingerprint,
+    let mut print = Print {
+        fingerprint,
+        context,
+        ready: None,
     };
-    (fingerprint, context)
+    if fingerprint.may_run() {
+        *at = at.or_else(|| kernel.whereabouts(record.tid()));
+        print.fingerprint = match kernel.call_words(*at) {
+            Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
+            None => Fingerprint::running(),
+        };
+        let is_ready = print.fingerprint.runs() && known.is_some() && !runs(record.tid());
+        print.ready = is_ready.then(|| fingerprint.that_may_run(false));
+    }
+    print
 }
 
 /// Whether a thread is on a processor: then its clock advances between two reads, about 0.3 us

@@ -512,13 +512,14 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         if let (Some(known), Some(seen)) = (known, seen) {
             self.threads.forget(seen.managed, known.id, index);
             let thread = known.thread;
-            let preempted_ns = (found.running_ns as f32 * known.ready_part) as u64;
+            let could_run_ns = found.running_ns + found.woken_ns;
+            let ready_ns = (could_run_ns as f32 * known.ready_part) as u64;
             let mut shelf = shelf.lock();
             let (period, woken) = (
                 seen.accounted_ns..self.clock.now_ns(),
-                (found.woken_ns, found.left()),
+                (found.woken_ns.min(ready_ns), found.left()),
             );
-            shelf.add_ready(thread, period, preempted_ns + found.woken_ns, woken);
+            shelf.add_ready(thread, period, ready_ns, woken);
             shelf.add(Note::Gone { thread }, 0);
         }
     }

@@ -185,22 +185,23 @@ impl<R: Runtime> Sampler<'_, R> {
             }
             self.clock.unlabel(id);
         }
-        let (mut at, mut wait) = (None, None);
+        let mut at = None;
         let by = (&self.looks, &self.kernel);
-        let (mut fingerprint, mut context) = look::fingerprint(by, record, &mut at);
+        let mut print = look::fingerprint(by, record, &mut at);
         let seen = self.seen.get_mut(id as usize);
-        if let Some(seen) = seen.filter(|seen| fingerprint.runs() && seen.checks > 0) {
+        let may_wait = print.fingerprint.runs() && print.ready.is_none();
+        if let Some(seen) = seen.filter(|seen| may_wait && seen.checks > 0) {
             at = self.kernel.whereabouts(tid);
-            (fingerprint, context) = look::fingerprint(by, record, &mut at);
-            seen.checked(!fingerprint.runs());
+            print = look::fingerprint(by, record, &mut at);
+            seen.checked(!print.fingerprint.runs());
         }
+        let (mut fingerprint, context, mut wait) = (print.fingerprint, print.context, print.ready);
         let is_known = fingerprint.runs() || fingerprint.may_run();
         if !is_calm && !is_known {
             at = self.kernel.if_scarce(tid);
-            if at == Some(Whereabouts::Ready) {
-                wait = Some(std::mem::replace(&mut fingerprint, Fingerprint::woken()));
-            }
+            wait = (at == Some(Whereabouts::Ready)).then_some(fingerprint);
         }
+        fingerprint = wait.map_or(fingerprint, |_| Fingerprint::woken());
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
         }

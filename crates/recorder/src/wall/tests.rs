@@ -2,13 +2,15 @@
 
 use super::*;
 use crate::looks::shelf::Notes;
-use crate::testing::{Agent, Alone, Mock, alone, begin_thread};
+use crate::testing::{Agent, Alone, IN_NATIVE, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
 use dwell_wall::cause::{Call, Fd, Os};
 use dwell_wall::proc::{Target, Whereabouts};
 use dwell_wallclock::Fingerprint;
+use rustix::thread::CpuSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The setup of a sampler that runs on the test's own thread.
@@ -155,8 +157,8 @@ fn reused_record_replaces_ended_thread() {
     assert_eq!(sampler.threads.of_id(1), None);
 }
 
-/// It was found running for a tick, of which a quarter is a wait for a processor. Then it was found
-/// woken for a tick.
+/// It was found running for a tick, then woken for a tick. A quarter of both is a wait for a
+/// processor, so all of that follows a wake-up.
 #[test]
 fn thread_that_ends_has_the_waits_that_reads_found() {
     let begun = begun("");
@@ -190,7 +192,7 @@ fn thread_that_ends_has_the_waits_that_reads_found() {
         } => Some((*weight_ns, *woken_ns)),
         _ => None,
     });
-    assert_eq!(waits, Some((25_000_000, 20_000_000)));
+    assert_eq!(waits, Some((10_000_000, 10_000_000)));
 }
 
 #[test]
@@ -371,6 +373,54 @@ fn read_and_sample_of_a_wait_need_the_kernels_file_once() {
     drop(sampler);
     (&waits.peer).write_all(&[0]).unwrap();
     waits.end();
+}
+
+/// Lets the calling thread run only on the first processor.
+fn stay_on_one_processor() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu));
+    let mut one = CpuSet::new();
+    one.set(first.unwrap());
+    rustix::thread::sched_setaffinity(None, &one).unwrap();
+}
+
+/// Two threads share a processor. The one that has it runs, the other one is ready where it is.
+#[test]
+fn preempted_thread_in_native_code_is_ready_there() {
+    let begun = begun("");
+    let agent = begun.agent;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (tell, told) = std::sync::mpsc::channel();
+    let spin = |id| {
+        let (is_over, tell) = (Arc::clone(&is_over), tell.clone());
+        std::thread::spawn(move || {
+            stay_on_one_processor();
+            begin_thread(agent, "native", id, 1);
+            tell.send(process::own_tid()).unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            agent.own_thread_ends();
+        })
+    };
+    let threads = [IN_NATIVE >> 8, 7].map(spin);
+    let tids = [told.recv().unwrap(), told.recv().unwrap()];
+    let mut records = tids.map(|tid| agent.registry.get(tid).unwrap()).into_iter();
+    let record = records.find(|it| it.managed_thread() == IN_NATIVE).unwrap();
+    let sampler = begun.sampler();
+    let by = (&sampler.looks, &sampler.kernel);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut seen = [false; 2];
+    while seen != [true; 2] {
+        assert!(Instant::now() < deadline, "{seen:?}");
+        let print = look::fingerprint(by, record, &mut None);
+        assert_eq!(print.fingerprint, Fingerprint::running());
+        let here = Fingerprint::of([IN_NATIVE], false).with(0);
+        assert!(print.ready.is_none_or(|ready| ready == here));
+        seen[usize::from(print.ready.is_some())] = true;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    (threads.into_iter()).for_each(|thread| thread.join().unwrap());
 }
 
 /// A woken thread has the place of its wait, without a system call. A thread that runs fails.

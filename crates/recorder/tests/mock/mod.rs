@@ -17,6 +17,7 @@ use dwell_walker::native::{NativeCode, Rule};
 use dwell_walker::{Frame, FrameKind, Outcome, Walk};
 use dwell_wall::cause::{Cause, Monitor};
 use dwell_wall::waits::Waits;
+use dwell_wallclock::Fingerprint;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ use std::time::{Duration, Instant};
 pub const fn thread_in(id: u64, method: u64) -> u64 {
     id << 8 | method
 }
+
+/// A thread in native code: only the kernel knows whether it waits.
+pub const IN_NATIVE: u64 = thread_in(55, 1);
 
 /// Names of its methods, by their numbers.
 const METHODS: [&str; 4] = ["none", "spin", "wait", "hold"];
@@ -225,6 +229,12 @@ impl Looks<Mock> for MockLooks {
         off.monitor = Monitor::Entering;
         off.detail = Some("mock.Lock".into());
         (off, Some(thread_in(3, 3)))
+    }
+
+    fn fingerprint(&self, record: &ThreadRecord) -> Option<(Fingerprint, Option<u64>)> {
+        let is_native = record.managed_thread() == IN_NATIVE;
+        let in_native = || Fingerprint::of([IN_NATIVE], false).that_may_run(true);
+        is_native.then(|| (in_native(), None))
     }
 
     fn walk(&self, record: &ThreadRecord, _: (u64, u64), frames: &mut [Frame]) -> Option<Walk> {
