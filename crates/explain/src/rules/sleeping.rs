@@ -150,7 +150,7 @@ fn of_threads(
     Some(Finding {
         rule: "",
         what: format!(
-            "{} polls: it sleeps {} of its time in {place} and wakes up {} times a second",
+            "{} sleeps {} of its time in {place} and wakes up {} times a second",
             whose.name,
             percent(share.value),
             whole(a_second)
@@ -160,7 +160,7 @@ fn of_threads(
         share,
         evidence: vec![wait.evidence(facts, whose, wait.seen())],
         remedy: format!(
-            "let {} wait for a notification ({}), or sleep longer",
+            "if {} polls, let it wait for a notification ({}), or sleep longer",
             short(place),
             match facts.profile.info().platform() {
                 Platform::Jvm => "BlockingQueue.take, Condition.await",
