@@ -262,24 +262,6 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_sorted() {
-        for calls in [X86_64, AARCH64] {
-            for table in [
-                calls.on_descriptor,
-                calls.between,
-                calls.poll,
-                calls.many,
-                calls.futex,
-                calls.clock,
-                calls.child,
-                calls.path,
-            ] {
-                assert!(table.is_sorted());
-            }
-        }
-    }
-
-    #[test]
     fn system_calls_are_distinguished() {
         let whereabouts = |text: &[u8]| whereabouts_on(&X86_64, text);
         assert_eq!(whereabouts(b"running\n"), Some(Whereabouts::Ready));
