@@ -7,8 +7,8 @@
 //! they are (calibration: Särndal, Swensson and Wretman, "Model Assisted Survey Sampling", chapter
 //! 6). Reads of a thread that is known to have stayed in its place are exact and are not changed.
 
-/// Differences of so many times the time that may be wrong are kept for later reads.
-const KEPT: i64 = 4;
+/// Differences up to this are kept for later reads: a period may have no read of a wait.
+const KEPT_NS: i64 = 1_000_000_000;
 
 /// The balance of one thread: time reported as waits against time by the kernel.
 #[derive(Clone, Debug, Default)]
@@ -50,12 +50,11 @@ impl Balance {
             self.over_ns -= off_ns as i64;
             missing_ns = -(self.over_ns + open_ns);
             let loose_ns = (self.loose_ns + loose_ns) as i64;
-            let limit = KEPT * loose_ns;
-            self.carry_ns = missing_ns.clamp(-limit, limit);
+            self.carry_ns = missing_ns.clamp(-KEPT_NS, KEPT_NS);
             self.rate = (self.carry_ns as f64 / loose_ns.max(1) as f64).clamp(-1.0, 1.0);
         }
         self.is_open = true;
-        // Time that wrong reads cannot explain is given up.
+        // Larger differences are given up: reads do not see such waits, or see waits that are none.
         self.over_ns = -self.carry_ns - open_ns;
         self.loose_ns = 0;
         missing_ns.max(0) as u64
@@ -105,9 +104,26 @@ mod tests {
         );
         assert_eq!(balance.account(50, 0, 0), 50);
         let _ = balance.report(30, 30);
-        assert_eq!(balance.account(50, 0, 0), 20);
+        assert_eq!(balance.account(50, 0, 0), 50 + 50 - 30 - 30);
         let _ = balance.report(80, 80);
         assert_eq!(balance.account(50, 0, 0), 0, "too many");
+    }
+
+    #[test]
+    fn period_without_a_read_is_made_up_for_up_to_a_second() {
+        const MS: u64 = 1_000_000;
+        let all_ms = |unseen_ms| {
+            let mut balance = Balance::default();
+            balance.account(0, 0, 0);
+            balance.account(unseen_ms * MS, 0, 0);
+            let each = (0..20).map(|_| {
+                let reported = balance.report(100 * MS, 100 * MS);
+                balance.account(100 * MS, 0, 0);
+                reported / MS
+            });
+            each.sum::<u64>()
+        };
+        assert_eq!([200, 1000, 5000].map(all_ms), [2200, 3000, 3000]);
     }
 
     #[test]
