@@ -32,6 +32,20 @@ pub enum Refused {
     },
 }
 
+/// Opens an event without samples, so that later ones open at once. For the first event of the
+/// machine the kernel waits for all processors (`account_event` of kernel/events/core.c). On a busy
+/// machine that takes seconds, in which no thread would be read.
+pub fn first_event() -> Option<Event> {
+    let wish = Wish {
+        period_ns: 1 << 60,
+        stack_bytes: 0,
+        ring_bytes: 0,
+        inherit: false,
+    };
+    // Refused: the events of the recording have the same answer.
+    Event::open(0, -1, &wish).ok()
+}
+
 /// The perf events of a recording.
 pub struct Cpu {
     rings: Vec<Event>,

@@ -194,6 +194,7 @@ impl<'r, 't> Recorder<'r, 't> {
         threads.look(vm, &tasks);
         let virtuals = wanted.wall.and_then(|_| Virtuals::find(vm));
         let (kernel, mounted) = (KernelNames::read(), Mounted::find(vm));
+        let _first = cpu::first_event();
         // All accounts begin together, after the steps that can take seconds on a slow machine.
         let chunk = Chunk::new(vm, &wanted);
         let mut wall = wanted
