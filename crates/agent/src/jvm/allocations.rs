@@ -229,7 +229,7 @@ unsafe extern "C" fn on_allocation(
     };
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0
     {
-        eprintln!("dwell: internal error in a sample of allocations; the JVM continues");
+        eprintln!("dwell: internal error in an event; the JVM continues");
     }
 }
 

@@ -138,7 +138,7 @@ fn guarded(work: impl FnOnce(&WaitCallbacks)) {
     let work = || CALLBACKS.get().map(work);
     if catch_unwind(AssertUnwindSafe(work)).is_err() && FAILED.fetch_add(1, Ordering::Relaxed) == 0
     {
-        eprintln!("dwell: internal error in a wait for a monitor; the JVM continues");
+        eprintln!("dwell: internal error in an event; the JVM continues");
     }
 }
 

@@ -103,7 +103,7 @@ impl runtime::Watch<HotSpot> for StopWatcher {
                     Watch::new(&own_setup, found, futex, own_waker).run(&own_stop);
                 });
                 if std::panic::catch_unwind(work).is_err() {
-                    let text = "internal error: the watcher of safepoints ended";
+                    let text = "internal error: the safepoint watcher ended";
                     trouble.set_trouble(Some(text.into()));
                 }
             });

@@ -113,7 +113,7 @@ impl WallSampler {
                     run(&own_setup, &own_stop, &own_setup.shelf);
                 });
                 if std::panic::catch_unwind(work).is_err() {
-                    let text = "internal error: the wall-clock sampler ended";
+                    let text = "internal error: the wall clock ended";
                     trouble.set_trouble(Some(text.into()));
                 }
             });

@@ -85,7 +85,8 @@ pub fn compiled<M: Memory>(
     let pc = original.unwrap_or(at.pc);
     let nm = Nmethod::load(mem, layout, blob)?;
     // Between calls, the debug information does not apply to this exact place.
-    if !nm.is_return_address(mem, layout, pc)? {
+    let found = nm.find(mem, layout, pc)?;
+    if !found.is_exact {
         return Ok(());
     }
     let frame = Compiled {
@@ -96,7 +97,7 @@ pub fn compiled<M: Memory>(
         kept_register: machine.kept_register(),
     };
     let (mut number, mut fault) = (0, Ok(()));
-    nm.for_each_scope(mem, layout, pc, |offset, _| {
+    nm.for_each_from(mem, layout, found.scope, |offset, _| {
         if offset != 0 && fault.is_ok() {
             fault = frame.scope(nm.scopes, offset, |locked| visit(number, locked));
         }

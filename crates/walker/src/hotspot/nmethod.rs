@@ -29,13 +29,15 @@ pub struct Nmethod {
     code_begin: u64,
 }
 
-/// A `PcDesc`.
-struct Found {
+/// The first `PcDesc` at or after a pc.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// Its number; after the last one, the number of all.
     index: u64,
     /// Its scope's offset; 0 for none.
-    scope: u32,
-    /// Whether it is exactly at the pc.
-    is_exact: bool,
+    pub(super) scope: u32,
+    /// Whether it is exactly at the pc: the pc is a return address.
+    pub is_exact: bool,
 }
 
 impl Nmethod {
@@ -123,34 +125,36 @@ impl Nmethod {
         scope::read(mem, base, self.scopes, offset, self.metadata)
     }
 
-    /// The first `PcDesc` at or after `pc`, its scope offset, and whether it is exactly at `pc`.
+    /// The first `PcDesc` at or after `pc`.
     ///
     /// A return address has a `PcDesc` of its own. For an interrupted pc the next one describes
     /// the code up to it.
-    fn scope_offset<M: Memory>(
-        &self,
-        mem: &M,
-        layout: &Layout,
-        pc: u64,
-    ) -> Result<Option<Found>, Fault> {
+    ///
+    /// # Errors
+    /// [`Fault`] if the table cannot be read.
+    #[inline(never)]
+    pub fn find<M: Memory>(&self, mem: &M, layout: &Layout, pc: u64) -> Result<Found, Fault> {
         let wanted = pc.wrapping_sub(self.code_begin) as i64;
         let (mut low, mut high) = (0u64, self.pcs_count.min(1 << 24));
+        let mut is_exact = false;
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.pc_offset(mem, layout, middle)? < wanted {
+            let offset = self.pc_offset(mem, layout, middle)?;
+            if offset < wanted {
                 low = middle + 1
             } else {
-                high = middle
+                (high, is_exact) = (middle, offset == wanted);
             }
         }
-        if low >= self.pcs_count {
-            return Ok(None);
-        }
-        Ok(Some(Found {
+        let scope = match low < self.pcs_count {
+            true => self.scope_at(mem, layout, low)?,
+            false => 0,
+        };
+        Ok(Found {
             index: low,
-            scope: self.scope_at(mem, layout, low)?,
-            is_exact: self.pc_offset(mem, layout, low)? == wanted,
-        }))
+            scope,
+            is_exact,
+        })
     }
 
     /// Whether `pc` is a return address of this method: every call has a `PcDesc` at its return.
@@ -163,9 +167,7 @@ impl Nmethod {
         layout: &Layout,
         pc: u64,
     ) -> Result<bool, Fault> {
-        Ok(self
-            .scope_offset(mem, layout, pc)?
-            .is_some_and(|found| found.is_exact))
+        Ok(self.find(mem, layout, pc)?.is_exact)
     }
 
     /// Calls `visit` for each scope at the return address `pc`, innermost first, with its offset in
@@ -181,33 +183,62 @@ impl Nmethod {
         pc: u64,
         visit: impl FnMut(u32, Scope),
     ) -> Result<(), Fault> {
-        let offset = self.scope_offset(mem, layout, pc)?;
-        self.for_each_from(mem, layout, offset.map_or(0, |found| found.scope), visit)
+        let found = self.find(mem, layout, pc)?;
+        self.for_each_from(mem, layout, found.scope, visit)
     }
 
-    /// The scopes of an interrupted `pc`, each with its offset. C2's information about these is not
-    /// always right, see [`misplaced`].
+    /// Calls `visit` for each scope of a frame at `pc`, as [`Nmethod::for_each_scope`] does.
+    /// `found` is the result of [`Nmethod::find`].
+    ///
+    /// C2's information about an interrupted instruction is not always right, see [`misplaced`]. A
+    /// call that cannot stop, such as of a stub, has no `PcDesc` at its return address. If the code
+    /// after it is from another line, it has one where it begins (`NonSafepointEmitter` of
+    /// opto/output.cpp). The next one may be of another method.
     ///
     /// # Errors
-    /// [`Fault`] if the tables cannot be read.
-    pub fn for_each_scope_around<M: Memory>(
+    /// [`Fault`] if the tables or the code cannot be read.
+    pub fn for_each_scope_of<M: Memory>(
         &self,
         machine: impl Machine,
         mem: &M,
         layout: &Layout,
-        pc: u64,
+        (pc, found, is_interrupted): (u64, Found, bool),
         visit: impl FnMut(u32, Scope),
     ) -> Result<(), Fault> {
-        let offset = match self.scope_offset(mem, layout, pc)? {
-            Some(Found { index, scope, .. }) if scope != 0 && !self.is_c1 => {
-                misplaced::put_right(machine, self, mem, layout, (index, scope)).unwrap_or(scope)
+        let Found { index, scope, .. } = found;
+        let offset = if is_interrupted {
+            match scope != 0 && !self.is_c1 {
+                true => misplaced::put_right(machine, self, mem, layout, (index, scope)),
+                false => Ok(scope),
             }
-            found => found.map_or(0, |found| found.scope),
+        } else if found.is_exact {
+            Ok(scope)
+        } else {
+            self.leaf_scope(machine, mem, layout, (index, pc))
         };
-        self.for_each_from(mem, layout, offset, visit)
+        self.for_each_from(mem, layout, offset.unwrap_or(scope), visit)
     }
 
-    fn for_each_from<M: Memory>(
+    /// The scope of a call at the place before `index` that ends at `pc`.
+    fn leaf_scope<M: Memory>(
+        &self,
+        machine: impl Machine,
+        mem: &M,
+        layout: &Layout,
+        (index, pc): (u64, u64),
+    ) -> Result<u32, Fault> {
+        // Two integers, the scope after the offset of the code (code/pcDesc.hpp).
+        let desc = self.desc(layout, index.wrapping_sub(1));
+        let both = mem.word(desc.wrapping_add(layout.pcdesc_pc_offset))?;
+        let begin = self.code_at(i64::from(both as i32));
+        match machine.is_leaf_call(mem, begin, pc)? {
+            true => Ok((both >> 32) as u32),
+            false => Err(Fault { addr: begin }),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn for_each_from<M: Memory>(
         &self,
         mem: &M,
         layout: &Layout,

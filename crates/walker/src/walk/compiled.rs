@@ -97,8 +97,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
             pc = original.unwrap_or(pc);
         }
         let nm = Nmethod::load(self.mem, self.layout, blob)?;
-        let is_return =
-            cursor.exact.is_none() && nm.is_return_address(self.mem, self.layout, pc)?;
+        let found = nm.find(self.mem, self.layout, pc)?;
+        let is_return = cursor.exact.is_none() && found.is_exact;
         let stands = cursor.exact.is_some() || cursor.handling;
         if !is_return && !stands && !self.machine.follows_call(self.mem, pc).unwrap_or(true) {
             // A return address here is impossible: the calling code was freed, and other code has
@@ -129,11 +129,8 @@ impl<M: Memory, N: NativeCode, P: Machine> Walker<'_, M, N, P> {
                 full = sink.push(kind, scope.method, bci);
             }
         };
-        if cursor.exact.is_some() {
-            nm.for_each_scope_around(self.machine, self.mem, self.layout, pc, visit)?;
-        } else {
-            nm.for_each_scope(self.mem, self.layout, pc, visit)?;
-        }
+        let found = (pc, found, cursor.exact.is_some());
+        nm.for_each_scope_of(self.machine, self.mem, self.layout, found, visit)?;
         full?;
         if cursor.exact.is_none() && !is_return {
             return self.to_saving_caller(cursor, blob);

@@ -255,7 +255,11 @@ impl Compiled {
         let mut scopes = Vec::new();
         let index = |method: u64| ((method - method_at(1)) / METHOD_BYTES + 1) as u8;
         let visit = |_: u32, scope: Scope| scopes.insert(0, (index(scope.method), scope.bci));
-        (nmethod.for_each_scope_around(X86_64, &self.memory, &self.layout, pc, visit))
+        let found = nmethod
+            .find(&self.memory, &self.layout, pc)
+            .expect("a table");
+        let at = (pc, found, true);
+        (nmethod.for_each_scope_of(X86_64, &self.memory, &self.layout, at, visit))
             .expect("readable tables");
         scopes
     }
@@ -311,8 +315,14 @@ impl Compiled {
             return;
         };
         let before = self.memory.reads();
-        let _ = nmethod.for_each_scope_around(X86_64, &self.memory, &self.layout, pc, |_, _| {});
-        assert!(self.memory.reads() - before <= AROUND_READS_MAX);
+        for is_interrupted in [true, false] {
+            let Ok(found) = nmethod.find(&self.memory, &self.layout, pc) else {
+                continue;
+            };
+            let at = (pc, found, is_interrupted);
+            let _ = nmethod.for_each_scope_of(X86_64, &self.memory, &self.layout, at, |_, _| {});
+        }
+        assert!(self.memory.reads() - before <= 2 * AROUND_READS_MAX);
         let before = self.memory.reads();
         let (scopes, _) = self.scopes(&nmethod, pc);
         let senders: Vec<u32> = scopes.iter().map(|scope| scope.sender).collect();

@@ -168,6 +168,12 @@ pub trait Machine: Copy {
     /// [`Fault`] if the code cannot be read.
     fn follows_call<M: Memory>(self, mem: &M, pc: u64) -> Result<bool, Fault>;
 
+    /// Whether the code from `begin` to the end of a call is this call alone, which cannot stop.
+    ///
+    /// # Errors
+    /// [`Fault`] if the code cannot be read.
+    fn is_leaf_call<M: Memory>(self, mem: &M, begin: u64, end: u64) -> Result<bool, Fault>;
+
     /// Whether a safepoint poll of C2 in a loop is at `pc`.
     ///
     /// # Errors

@@ -207,6 +207,18 @@ impl Machine for Aarch64 {
         encoding::at(mem, pc.wrapping_sub(encoding::BYTES)).map(encoding::is_call)
     }
 
+    /// `bl TARGET`, or `adr` of the return address, the target's three moves, `stp` and `blr`
+    /// (aarch64.ad, `aarch64_enc_java_to_runtime`).
+    fn is_leaf_call<M: Memory>(self, mem: &M, begin: u64, end: u64) -> Result<bool, Fault> {
+        const FAR: u64 = 6 * encoding::BYTES;
+        let is_adr = |code| code & 0x9f00_0000 == 0x1000_0000;
+        Ok(match end.wrapping_sub(begin) {
+            encoding::BYTES => self.follows_call(mem, end)?,
+            FAR => is_adr(encoding::at(mem, begin)?) && self.follows_call(mem, end)?,
+            _ => false,
+        })
+    }
+
     /// `ldr wzr, [REGISTER]` (aarch64.ad, `safePoint`).
     fn is_loop_poll<M: Memory>(self, mem: &M, pc: u64) -> Result<bool, Fault> {
         encoding::at(mem, pc).map(|next| next & 0xffff_fc1f == 0xb940_001f)

@@ -125,6 +125,10 @@ impl Machine for X86_64 {
         prologue::follows_call(mem, pc)
     }
 
+    fn is_leaf_call<M: Memory>(self, mem: &M, begin: u64, end: u64) -> Result<bool, Fault> {
+        prologue::is_leaf_call(mem, begin, end)
+    }
+
     /// `test [REGISTER], eax` (x86_64.ad, `safePoint_poll_tls`), with the prefix of r8 to r15 or
     /// without it.
     #[inline]

@@ -123,6 +123,22 @@ pub fn follows_call<M: Memory>(mem: &M, pc: u64) -> Result<bool, Fault> {
     })
 }
 
+/// Whether the code from `begin` to the end of a call is `call TARGET` or `mov r10, TARGET; call
+/// r10`, after a `vzeroupper` where the code uses wide vectors (x86_64.ad, `Java_To_Runtime` and
+/// `clear_avx`).
+///
+/// # Errors
+/// [`Fault`] if the code cannot be read.
+pub fn is_leaf_call<M: Memory>(mem: &M, begin: u64, end: u64) -> Result<bool, Fault> {
+    let first = mem.u16(begin)?.to_le_bytes();
+    Ok(match end.wrapping_sub(begin) {
+        5 => first[0] == 0xe8,
+        13 => first == [0x49, 0xba],
+        8 | 16 => first == [0xc5, 0xf8],
+        _ => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +162,25 @@ mod tests {
         assert_eq!(prologue(&head(&[]), &pad(&[0x55])), FrameState::None);
         let store = pad(&[0x48, 0x89, 0x6c, 0x24, 0x10]);
         assert_eq!(prologue(&head(&[0x20]), &store), FrameState::Unsaved);
+    }
+
+    #[test]
+    fn leaf_calls_are_whole_instructions() {
+        let is_call = |code: &[u8]| {
+            let mem = crate::hotspot::test_memory::Bytes::at(0x1000, code);
+            is_leaf_call(&mem, 0x1000, 0x1000 + code.len() as u64).unwrap()
+        };
+        let near: &[u8] = &[0xe8, 1, 2, 3, 4];
+        let far: &[u8] = &[0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xff, 0xd2];
+        for call in [near, far] {
+            assert!(is_call(call));
+            assert!(is_call(&[&[0xc5, 0xf8, 0x77], call].concat()));
+            // Another instruction comes first or last.
+            assert!(!is_call(&[&[0x90], call].concat()));
+            assert!(!is_call(&[call, &[0x90]].concat()));
+        }
+        // Eight bytes of other code before a near call.
+        assert!(!is_call(&[&[0x90; 8], near].concat()));
     }
 
     #[test]
