@@ -122,3 +122,29 @@ fn instruction_right_before_a_poll_is_of_its_method() {
         assert_eq!(at(&method, 3), inner, "inlined where the poll is");
     }
 }
+
+/// Such a call has no place at its return address, but one where it begins.
+#[test]
+fn call_that_cannot_stop_has_the_line_where_it_begins() {
+    let (call, next) = (vec![(1, 4), (2, 5)], vec![(1, 9), (4, 3)]);
+    let near: &[u8] = &[0xe8, 1, 2, 3, 4];
+    let far: &[u8] = &[0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xff, 0xd2];
+    for (age, code) in AGES.into_iter().flat_map(|age| [(age, near), (age, far)]) {
+        let places = [(3, call.clone()), (30, next.clone())];
+        let method = |bytes: &[u8]| {
+            let mut method = compiled(age, 1, &places);
+            let mut all = vec![0x90; 64];
+            all[4..4 + bytes.len()].copy_from_slice(bytes);
+            method.memory.add(CODE, all);
+            method
+        };
+        let end = CODE + 4 + code.len() as u64;
+        assert_eq!(method(code).called(end), call);
+        // An instruction there is of the next line, and so is a call that begins elsewhere.
+        assert_eq!(method(code).interrupted(end), next);
+        assert_eq!(method(code).called(end + 1), next);
+        assert_eq!(method(&[]).called(end), next, "no call");
+        // Before the first place there is no other one.
+        assert_eq!(method(code).called(CODE + 1), call);
+    }
+}

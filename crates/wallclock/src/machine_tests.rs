@@ -206,8 +206,17 @@ fn wait_before_the_first_read_is_sampled_and_left() {
     let found = clock.take_found(0);
     assert_eq!(found.left(), Some(labelled.class));
     assert_eq!((found.woken_ns, found.running_ns), (TICK_NS, 0));
-    // The place is not that of the wait itself, whose samples also have the system call.
+    // It is still ready there, and has not run.
     tick(&mut clock, 2);
+    assert_eq!(clock.due(), [0]);
+    clock.stays(0);
+    let found = clock.take_found(0);
+    assert_eq!(
+        (found.left(), found.woken_ns),
+        (Some(labelled.class), TICK_NS)
+    );
+    // The place is not that of the wait itself, whose samples also have the system call.
+    tick(&mut clock, 3);
     assert_eq!(clock.due(), [0]);
     assert!(clock.read(0, wait, (0, || 0), true, |_| true));
     sampled(&mut clock, wait, label(Shown::Wait, false));

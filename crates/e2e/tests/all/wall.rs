@@ -208,10 +208,11 @@ fn measured_waits_are_true_during_many_stops() {
 /// Threads that wait for a processor are where they would go on: in the call that woke another
 /// thread, after a read, or in code of their own.
 ///
-/// All time of a quarter of a second in which a thread waited for a processor gets one place. That
-/// is at most 70 % of its time, in 32 independent choices: a standard deviation of at most 6.2 % of
-/// its time for a method. Detects five times that; work had 60 % too much where the place was
-/// unknown. False alarm: 6e-7 for each of 3 methods of 3 threads for each processor.
+/// All time of a quarter of a second in which a thread waited for a processor gets one place.
+/// That has a maximum of 70 % of its time, in 32 independent choices: a standard deviation of
+/// up to 6.2 % of its time for a method. Detects five times that; work had 60 % too much where
+/// the place was unknown. False alarm: 6e-7 for each of 3 methods of 3 threads for each
+/// processor.
 #[test]
 fn measured_waits_for_a_processor_have_their_place() {
     each(&turn(&both()), |jdk| {

@@ -247,7 +247,7 @@ impl<'s> Watch<'s> {
         }
     }
 
-    /// Sleeps while the futex is `value`, for at most `timeout_ns`.
+    /// Sleeps while the futex is `value`, for a maximum of `timeout_ns`.
     fn sleep(&self, value: u32, timeout_ns: u64) {
         dwell_signal::sys::futex_wait_at(self.futex, value, timeout_ns);
     }

@@ -51,7 +51,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 const CENSUS: Duration = Duration::from_millis(100);
 /// Minimum time between two reads of the library mappings, when a frame is in no library.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Reading them takes at most the elapsed time divided by this.
+/// The maximum cost of reading them is the elapsed time divided by this.
 const LOOK_SHARE: u32 = 50;
 /// The same for the list of threads while their number is equal, and when it has changed.
 const LIST_SHARE: u32 = 50;

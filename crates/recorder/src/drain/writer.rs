@@ -137,7 +137,7 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.cpu_at_end = Some(clocks.split);
     }
 
-    /// Waits for an order for at most `wait`.
+    /// Waits for an order for a maximum of `wait`.
     pub fn wait(&mut self, inbox: &Inbox<'_>, wait: Duration) -> Order {
         let until = Instant::now() + wait;
         let mut sleep = wait.min(SLEEP_MAX);

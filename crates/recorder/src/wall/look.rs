@@ -248,7 +248,7 @@ impl Kernel {
     }
 
     /// Checks how long this thread waited for a processor. If processors are scarce, reads check
-    /// whether their threads are ready, provided that `lively` checks take at most `may_ns`.
+    /// whether their threads are ready, if `lively` checks take no more than `may_ns`.
     pub fn check_crowd(&mut self, lively: usize, may_ns: f64) {
         let asked = &mut self.asked;
         (asked.price).spent(asked.measured.take(), asked.cpu_ns.take());

@@ -73,7 +73,7 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Waits until asked, for at most `timeout`. Returns whether it was asked.
+    /// Waits until asked, for a maximum of `timeout`. Returns whether it was asked.
     fn wait(&self, timeout: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = |asked: &mut bool| !*asked;

@@ -251,6 +251,15 @@ impl Compiled {
 
     /// The methods and bytecode indices of an instruction at `pc`, outermost first.
     pub fn interrupted(&self, pc: u64) -> Vec<Inlined> {
+        self.inlined(pc, true)
+    }
+
+    /// The same of the call that ends at `pc`.
+    pub fn called(&self, pc: u64) -> Vec<Inlined> {
+        self.inlined(pc, false)
+    }
+
+    fn inlined(&self, pc: u64, is_interrupted: bool) -> Vec<Inlined> {
         let nmethod = Nmethod::load(&self.memory, &self.layout, &self.blob).expect("an nmethod");
         let mut scopes = Vec::new();
         let index = |method: u64| ((method - method_at(1)) / METHOD_BYTES + 1) as u8;
@@ -258,7 +267,7 @@ impl Compiled {
         let found = nmethod
             .find(&self.memory, &self.layout, pc)
             .expect("a table");
-        let at = (pc, found, true);
+        let at = (pc, found, is_interrupted);
         (nmethod.for_each_scope_of(X86_64, &self.memory, &self.layout, at, visit))
             .expect("readable tables");
         scopes
