@@ -168,6 +168,20 @@ pub fn state(text: &[u8]) -> Option<u8> {
     }
 }
 
+/// Whether a thread runs or is ready to, by its `stat`, and if so on which processor it is or last
+/// was: the 39th word of the file (proc(5)).
+#[must_use]
+pub fn ready_on(text: &[u8]) -> Option<i32> {
+    let end = text.iter().rposition(|byte| *byte == b')')?;
+    let mut words = text.get(end + 1..)?.split(|byte| *byte == b' ').skip(1);
+    (words.next()? == b"R").then_some(())?;
+    std::str::from_utf8(words.nth(35)?)
+        .ok()?
+        .trim_end()
+        .parse()
+        .ok()
+}
+
 /// `0x` and up to 16 digits. Samples of wall time parse several of these in each tick, so this
 /// takes no detour by text.
 fn hex(word: &[u8]) -> Option<u64> {
@@ -258,6 +272,17 @@ mod tests {
         assert_eq!(state(b"123 (a) S (b)) D 1 2"), Some(b'D'));
         for nonsense in [&b"123 (pear"[..], b"", b"1 (a)", b"1 (a) ", b"1 (a) 7"] {
             assert_eq!(state(nonsense), None);
+            assert_eq!(ready_on(nonsense), None);
+        }
+        let numbers = (4..=38).map(|_| " 0").collect::<String>();
+        for (state, processor, found) in [
+            ("R", "7", Some(7)),
+            ("R", "12\n", Some(12)),
+            ("R", "-", None),
+            ("S", "7", None),
+        ] {
+            let text = format!("5 (R ) R) {state}{numbers} {processor} 0 0");
+            assert_eq!(ready_on(text.as_bytes()), found);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::grid::Tick;
 use crate::hot::{Hot, NONE, RUNS};
 use crate::labels::{Label, Labelled, Places, UNSAMPLED};
 use crate::purse::Purse;
-use crate::ready_reads::Found;
+use crate::ready_reads::{Found, Here};
 use dwell_wall::random::Random;
 use std::collections::VecDeque;
 
@@ -81,6 +81,7 @@ pub struct WallClock<W> {
     backlog: VecDeque<u32>,
     /// Numbers of lively and of calm threads.
     kinds: [usize; 2],
+    here: Here,
     ended: Vec<Ended<W>>,
 }
 
@@ -101,6 +102,7 @@ impl<W: Clone> WallClock<W> {
             reads_alone: false,
             backlog: VecDeque::new(),
             kinds: [0; 2],
+            here: Here::default(),
             ended: Vec::new(),
         }
     }
@@ -146,6 +148,7 @@ impl<W: Clone> WallClock<W> {
     /// this.
     pub fn begin_tick(&mut self, tick: Tick, span_ns: u64) {
         self.tick = tick;
+        self.here = Here::default();
         self.purse.earn(span_ns);
         if tick.number.is_multiple_of(SWEEP_TICKS) {
             self.sweep();
@@ -348,8 +351,7 @@ impl<W: Clone> WallClock<W> {
 
     /// The thread was woken from the wait that its last read found, if it found one.
     fn leave(&mut self, id: u32) {
-        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
-        let (Some(hot), Some(cold)) = (hot, cold) else {
+        let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) else {
             return;
         };
         cold.woken = (hot.is_labelled && hot.waits()).then_some(hot.class);
@@ -359,10 +361,11 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// Records a read of a thread that is ready and has not run since its last read: it still waits
-    /// after a preemption, or was woken from its wait.
-    pub fn stays_ready(&mut self, id: u32) {
+    /// after a preemption, or was woken from its wait. Returns true for the former, where
+    /// [`Self::preempted`] may follow.
+    pub fn stays_ready(&mut self, id: u32) -> bool {
         let Some((weight_ns, ticks)) = self.next_block(id) else {
-            return;
+            return false;
         };
         if self.runs(id) {
             self.grow_calm(id, ticks);
@@ -372,13 +375,13 @@ impl<W: Clone> WallClock<W> {
             self.enter(id, woken, (woken.word(), 0), None);
         }
         self.stays_running(id, weight_ns);
+        self.hot.get(id as usize).is_some_and(|hot| !hot.is_woken)
     }
 
     /// A read found the thread still running, or ready to.
     fn stays_running(&mut self, id: u32, weight_ns: u64) {
         self.add_running(id, weight_ns);
-        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
-        if let (Some(hot), Some(cold)) = (hot, cold)
+        if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id)
             && hot.is_woken
         {
             cold.found.wake(cold.woken, &mut self.random);
@@ -401,21 +404,44 @@ impl<W: Clone> WallClock<W> {
         wants_sample
     }
 
-    /// Records where a thread waited that was woken from this wait, if that is known.
-    pub fn wake(&mut self, id: u32, wait: Fingerprint) {
-        if let Some(cold) = self.cold.get_mut(id as usize) {
-            cold.woken = cold.places.left_wait(wait);
-            cold.found.wake(cold.woken, &mut self.random);
+    /// The same for a thread that the last read found running, and that is ready: in code of this
+    /// fingerprint, or in code whose place only samples of CPU time show. `is_here`: the caller may
+    /// have just taken its processor from it.
+    pub fn preempted(&mut self, id: u32, place: Option<Fingerprint>, is_here: bool) -> bool {
+        self.here.is_here = is_here;
+        match place {
+            Some(place) => self.woken_from(id, place),
+            None => {
+                self.preempt(id, RUNS);
+                false
+            }
+        }
+    }
+
+    /// Records where a thread is ready that was found so, if its place is known.
+    pub fn wake(&mut self, id: u32, place: Fingerprint) {
+        if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) {
+            let class = cold.places.left_wait(place);
+            if hot.is_woken {
+                cold.woken = class;
+                cold.found.wake(class, &mut self.random);
+            } else if let Some(class) = class {
+                self.preempt(id, class);
+            }
+        }
+    }
+
+    fn preempt(&mut self, id: u32, class: u8) {
+        if let Some((id, class)) = self.here.pass((id, class), &mut self.random)
+            && let Some(cold) = self.cold.get_mut(id as usize)
+        {
+            cold.found.preempt(class, &mut self.random);
         }
     }
 
     /// A read found the thread running, or ready to.
     fn add_running(&mut self, id: u32, weight_ns: u64) {
-        let (hot, cold) = (
-            self.hot.get_mut(id as usize),
-            self.cold.get_mut(id as usize),
-        );
-        if let (Some(hot), Some(cold)) = (hot, cold) {
+        if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) {
             hot.until_ns = self.tick.at_ns;
             *match hot.is_woken {
                 true => &mut cold.found.woken_ns,
@@ -442,11 +468,7 @@ impl<W: Clone> WallClock<W> {
     ) {
         self.close(id);
         let number = self.tick.number;
-        let (hot, cold) = (
-            self.hot.get_mut(id as usize),
-            self.cold.get_mut(id as usize),
-        );
-        let (Some(hot), Some(cold)) = (hot, cold) else {
+        let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) else {
             return;
         };
         cold.work = work;
@@ -538,10 +560,7 @@ impl<W: Clone> WallClock<W> {
     /// Drops the result of the last sample of the present place, which is no longer valid.
     pub fn unlabel(&mut self, id: u32) {
         self.close(id);
-        if let (Some(hot), Some(cold)) = (
-            self.hot.get_mut(id as usize),
-            self.cold.get_mut(id as usize),
-        ) {
+        if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) {
             cold.places.forget(hot.class);
             hot.set_label(None);
         }
@@ -592,15 +611,11 @@ impl<W: Clone> WallClock<W> {
 
     /// Drops the result of a sample that could not be reported. The place is sampled again.
     pub fn unreported(&mut self, id: u32, class: u8) {
-        if let Some(cold) = self.cold.get_mut(id as usize) {
+        if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) {
             cold.places.forget(class);
-        }
-        if let Some(hot) = self
-            .hot
-            .get_mut(id as usize)
-            .filter(|hot| hot.class == class)
-        {
-            hot.set_label(None);
+            if hot.class == class {
+                hot.set_label(None);
+            }
         }
     }
 
@@ -628,11 +643,9 @@ impl<W: Clone> WallClock<W> {
 
     /// Takes the kernel's account of a thread: how long it was neither on a processor nor ready for
     /// one since the last account. Called after the thread's read in this tick and its sample.
-    /// Returns the time for which reads have found too few waits, in ns.
-    pub fn account(&mut self, id: u32, off_ns: u64) -> u64 {
-        let (hot, cold) = (self.hot.get(id as usize), self.cold.get_mut(id as usize));
-        let (Some(hot), Some(cold)) = (hot, cold) else {
-            return 0;
+    pub fn account(&mut self, id: u32, off_ns: u64) {
+        let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) else {
+            return;
         };
         let (mut open_ns, mut loose_ns) = (0, 0);
         if hot.count > 0 && hot.waits() {
@@ -642,7 +655,7 @@ impl<W: Clone> WallClock<W> {
             open_ns = hot.weight_ns as i64 - ahead_ns;
             loose_ns = hot.loose_ns();
         }
-        cold.balance.account(off_ns, open_ns, loose_ns)
+        cold.balance.account(off_ns, open_ns, loose_ns);
     }
 
     /// Takes the result of reads of a thread that could run, since the last call.
@@ -709,11 +722,7 @@ impl<W: Clone> WallClock<W> {
 
     /// Ends the open run.
     fn close(&mut self, id: u32) {
-        let (hot, cold) = (
-            self.hot.get_mut(id as usize),
-            self.cold.get_mut(id as usize),
-        );
-        let (Some(hot), Some(cold)) = (hot, cold) else {
+        let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) else {
             return;
         };
         let Some(work) = cold.work.clone().filter(|_| hot.count > 0) else {
@@ -774,6 +783,15 @@ impl<W: Clone> WallClock<W> {
             self.release(place as u32);
         }
     }
+}
+
+/// Both parts of the data of a thread.
+fn both<'a, W>(
+    hot: &'a mut [Hot],
+    cold: &'a mut [Cold<W>],
+    id: u32,
+) -> Option<(&'a mut Hot, &'a mut Cold<W>)> {
+    Some((hot.get_mut(id as usize)?, cold.get_mut(id as usize)?))
 }
 
 #[cfg(test)]

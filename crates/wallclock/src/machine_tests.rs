@@ -281,9 +281,10 @@ fn ready_thread_is_as_its_last_read_found_it() {
             for number in 2..=4 {
                 tick(&mut clock, number);
                 assert_eq!(clock.due(), [0]);
-                match is_asked {
-                    true => clock.stays_ready(0),
-                    false => clock.stays(0),
+                if is_asked {
+                    let _ = clock.stays_ready(0);
+                } else {
+                    clock.stays(0);
                 }
             }
             let expected = if is_preempted { 4 * TICK_NS } else { 0 };
@@ -426,4 +427,28 @@ fn each_second_has_its_part_of_growing_blocks() {
         .collect();
     let is_right = |part: &f64| (part - f64::from(THREADS)).abs() <= 0.02 * f64::from(THREADS);
     assert!(each_s.iter().all(is_right), "{each_s:?}");
+}
+
+/// A thread is ready in native code, and in code that only samples of CPU time show.
+#[test]
+fn preempted_thread_is_ready_in_its_code() {
+    let mut clock = begun();
+    let place = Fingerprint::of([1], false);
+    let running = Fingerprint::running();
+    assert!(!clock.read(0, running, (0, || 0), true, |_| true));
+    assert!(clock.preempted(0, Some(place), false), "an unknown place");
+    let class = clock
+        .label(0, place.after_wake_up(), label(Shown::Wait, false))
+        .class;
+    clock.wake(0, place);
+    let found = clock.take_found(0);
+    assert_eq!((found.preempted(), found.left()), (Some(class), None));
+    assert_eq!((found.running_ns, found.woken_ns), (TICK_NS, 0));
+    // It stays ready. The caller then looks again where.
+    tick(&mut clock, 2);
+    assert_eq!(clock.due(), [0]);
+    assert!(clock.stays_ready(0));
+    assert!(!clock.preempted(0, None, false));
+    let found = clock.take_found(0);
+    assert_eq!((found.preempted(), found.running_ns), (None, TICK_NS));
 }

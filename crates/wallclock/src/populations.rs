@@ -511,7 +511,9 @@ fn waits_for_a_processor_follow_the_time_after_each_wait() {
         };
         let has_run = std::mem::replace(&mut last_end_ns, end_ns) != end_ns;
         match (at_ns >= woken_ns, has_run) {
-            (true, false) => clock.stays_ready(0),
+            (true, false) => {
+                let _ = clock.stays_ready(0);
+            }
             (true, true) => {
                 let _ = clock.read(0, Fingerprint::woken(), (7, || 7), true, |_| true);
                 if clock.woken_from(0, fingerprint) {

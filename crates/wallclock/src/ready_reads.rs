@@ -1,5 +1,6 @@
 //! The reads of a thread that could run: how long it ran, and from where it was woken.
 
+use crate::hot::RUNS;
 use dwell_wall::random::Random;
 
 /// The result of reads of a thread that could run.
@@ -13,6 +14,8 @@ pub struct Found {
     left: Choice,
     /// One of the waits after which reads found the thread woken.
     woken: Choice,
+    /// One of the places where reads found it ready, but not woken from a wait that they know.
+    preempted: Choice,
 }
 
 /// One of some classes. Each has the same chance.
@@ -37,6 +40,30 @@ impl Choice {
     }
 }
 
+/// Reads of one tick that found threads ready on the processor of the reader. The reader may have
+/// taken that from one of them, which was not ready before. So one of them does not count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Here {
+    /// Whether the present read is one of them.
+    pub is_here: bool,
+    count: u64,
+    left_out: Option<(u32, u8)>,
+}
+
+impl Here {
+    /// Takes a read of a thread in code of a class. Returns this one, another one or none to count.
+    pub fn pass(&mut self, read: (u32, u8), random: &mut Random) -> Option<(u32, u8)> {
+        if !self.is_here {
+            return Some(read);
+        }
+        self.count += 1;
+        match random.below(self.count) {
+            0 => self.left_out.replace(read),
+            _ => Some(read),
+        }
+    }
+}
+
 impl Found {
     /// A wait of this class has ended.
     pub(crate) fn leave(&mut self, class: u8, random: &mut Random) {
@@ -50,10 +77,24 @@ impl Found {
         }
     }
 
+    /// A read found the thread ready in code of this class; [`RUNS`]: in code whose place only
+    /// samples of CPU time show.
+    pub(crate) fn preempt(&mut self, class: u8, random: &mut Random) {
+        self.preempted.offer(class, random);
+    }
+
     /// The place of this class is another one from now on.
     pub(crate) fn forget(&mut self, class: u8) {
         self.left.forget(class);
         self.woken.forget(class);
+        self.preempted.forget(class);
+    }
+
+    /// The class of the place to which other waits for a processor belong. `None`: to samples of
+    /// CPU time.
+    #[must_use]
+    pub fn preempted(&self) -> Option<u8> {
+        self.preempted.class.filter(|class| *class != RUNS)
     }
 
     /// The class of the wait to which waits for a processor after wake-ups belong. Reads that found
@@ -96,5 +137,44 @@ mod tests {
         let count = (0..4000).filter(|seed| chosen(*seed)).count();
         // 3000, within five standard errors.
         assert!((2860..=3140).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn one_thread_on_the_readers_processor_does_not_count() {
+        let mut left_out = [0; 4];
+        for seed in 0..4000 {
+            let (mut here, mut random) = (Here::default(), Random::new(seed));
+            here.is_here = true;
+            let passed = (0..4).filter_map(|id| here.pass((id, 1), &mut random));
+            let sum: u32 = passed.map(|(id, _)| id).sum();
+            left_out[6 - sum as usize] += 1;
+            here.is_here = false;
+            assert_eq!(here.pass((9, 1), &mut random), Some((9, 1)));
+        }
+        // 1000 each, within five standard errors.
+        assert!(
+            left_out.iter().all(|count| (860..=1140).contains(count)),
+            "{left_out:?}"
+        );
+    }
+
+    #[test]
+    fn preempted_thread_has_a_place_or_that_of_cpu_time() {
+        let (mut found, mut random) = (Found::default(), Random::new(1));
+        found.preempt(RUNS, &mut random);
+        assert_eq!(found.preempted(), None);
+        let chosen = |seed| {
+            let (mut found, mut random) = (Found::default(), Random::new(seed));
+            for class in [2, RUNS, 2, 2] {
+                found.preempt(class, &mut random);
+            }
+            found.preempted()
+        };
+        let count = (0..4000).filter(|seed| chosen(*seed) == Some(2)).count();
+        // 3000, within five standard errors.
+        assert!((2860..=3140).contains(&count), "{count}");
+        found.preempt(2, &mut random);
+        found.forget(2);
+        assert_eq!((found.preempted(), found.left()), (None, None));
     }
 }

@@ -128,8 +128,7 @@ impl WallDrain {
                     since_ns,
                     at_ns,
                     weight_ns,
-                    woken_ns,
-                    left,
+                    class,
                 } => {
                     let ready = Ready {
                         since_ns,
@@ -137,7 +136,7 @@ impl WallDrain {
                         weight_ns,
                         count: 1,
                     };
-                    self.ready(thread, ready, (woken_ns, left), &mut sampler.batch);
+                    self.ready(thread, ready, class, &mut sampler.batch);
                 }
                 Note::Gone { thread } => self.gone(thread),
                 Note::Name { thread, name } if thread & VIRTUAL_KEY == 0 => {
@@ -229,39 +228,13 @@ impl WallDrain {
         Kept { frames, hash }
     }
 
-    /// A thread waited for a processor. The time after a wake-up belongs to the wait that it left;
-    /// for other time the place is not known yet.
-    fn ready(
-        &mut self,
-        thread: u64,
-        ready: Ready,
-        (woken_ns, left): (u64, Option<u8>),
-        batch: &mut Batch,
-    ) {
-        let woken = Ready {
-            weight_ns: woken_ns,
-            ..ready
-        };
-        let woken_ns = self.woken(thread, &woken, left, batch);
-        let weight_ns = ready.weight_ns.saturating_sub(woken_ns);
-        if weight_ns > 0 {
-            self.ready.add(thread, Ready { weight_ns, ..ready });
-        }
-    }
-
-    /// A thread has ended: its last place is forgotten.
-    fn gone(&mut self, thread: u64) {
-        self.current.remove(&thread);
-        self.ready.gone(thread);
-    }
-
-    /// Time in which a woken thread waited for a processor, at the place of the wait that it left.
-    /// Returns how much of it could be recorded there.
-    fn woken(&self, thread: u64, woken: &Ready, left: Option<u8>, batch: &mut Batch) -> u64 {
-        let left = left.filter(|_| woken.weight_ns > 0);
-        let known = left.and_then(|class| self.current.get(&thread)?.of(class));
-        let Some(current) = known else {
-            return 0;
+    /// A thread waited for a processor at the place of this class. If that is unknown, it is that
+    /// of a sample of CPU time.
+    fn ready(&mut self, thread: u64, ready: Ready, class: Option<u8>, batch: &mut Batch) {
+        let places = self.current.get(&thread);
+        let Some(current) = places.and_then(|places| places.of(class?)) else {
+            self.ready.add(thread, ready);
+            return;
         };
         let stack = current.stack.place(batch, current.truncated);
         let context = current.context.as_ref();
@@ -270,9 +243,14 @@ impl WallDrain {
         batch.add_wall(PendingWall {
             context,
             failure: current.failure,
-            ..runnable(thread, carrier, Some(stack), woken)
+            ..runnable(thread, carrier, Some(stack), &ready)
         });
-        woken.weight_ns
+    }
+
+    /// A thread has ended: its last place is forgotten.
+    fn gone(&mut self, thread: u64) {
+        self.current.remove(&thread);
+        self.ready.gone(thread);
     }
 
     fn run(&self, run: &Run, batch: &mut Batch) {
@@ -494,10 +472,13 @@ mod tests {
         };
         assert_eq!((of_frame(1), of_frame(2)), (40, 80));
         assert_eq!(batch.walls().len(), 3, "the last one's stack is unknown");
-        let mut woken = |class| drain.woken(THREAD, &ready(5), Some(class), &mut batch);
-        assert_eq!([3, 5].map(&mut woken), [5, 0]);
-        let woken = batch.walls().last().unwrap().stack.unwrap();
-        assert_eq!(batch.frames(woken).0, [frame(1)]);
+        for class in [3, 5] {
+            drain.ready(THREAD, ready(5), Some(class), &mut batch);
+        }
+        let [_, _, _, woken] = batch.walls() else {
+            panic!("the place of one is unknown");
+        };
+        assert_eq!(batch.frames(woken.stack.unwrap()).0, [frame(1)]);
     }
 
     fn ready(weight_ns: u64) -> Ready {
@@ -512,7 +493,7 @@ mod tests {
     #[test]
     fn ready_time_belongs_to_samples_of_the_thread() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
-        drain.ready(THREAD, ready(30), (0, None), &mut batch);
+        drain.ready(THREAD, ready(30), None, &mut batch);
         let sample = sample(&mut batch);
         batch.add(PendingSample {
             thread: THREAD + 1,
@@ -534,7 +515,8 @@ mod tests {
     fn woken_thread_is_runnable_where_it_waited() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, ready(30), (20, Some(0)), &mut batch);
+        drain.ready(THREAD, ready(20), Some(0), &mut batch);
+        drain.ready(THREAD, ready(10), Some(9), &mut batch);
         let [woken] = batch.walls() else {
             panic!("{:?}", batch.walls());
         };
@@ -549,7 +531,7 @@ mod tests {
     fn no_time_is_lost_with_a_thread_that_ends() {
         let (mut drain, mut batch) = (WallDrain::default(), Batch::default());
         drain.waits_in(THREAD, &[frame(1)], None);
-        drain.ready(THREAD, ready(30), (0, None), &mut batch);
+        drain.ready(THREAD, ready(30), None, &mut batch);
         drain.gone(THREAD);
         drain.place_ready(&mut batch, false);
         // A late note belongs to no known thread.

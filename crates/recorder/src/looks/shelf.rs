@@ -36,8 +36,7 @@ pub enum Note {
     },
     /// Samples of a thread that was where the last `Stack` shows.
     Run(Run),
-    /// Time in which a thread waited for a processor, from the kernel's account. The time after a
-    /// wake-up belongs to a wait, any other time to samples of the thread's CPU time.
+    /// Time in which a thread waited for a processor, from the kernel's account.
     Ready {
         /// The thread.
         thread: u64,
@@ -47,10 +46,8 @@ pub enum Note {
         at_ns: u64,
         /// How long.
         weight_ns: u64,
-        /// The part of it after wake-ups.
-        woken_ns: u64,
-        /// The class of one of the waits that they ended.
-        left: Option<u8>,
+        /// The class of its place. Without one, it belongs to samples of the thread's CPU time.
+        class: Option<u8>,
     },
     /// The thread has exited.
     Gone {
@@ -152,14 +149,14 @@ impl Notes {
         }
     }
 
-    /// Adds a thread's waits of `weight_ns` for a processor in a period, if any. `woken_ns` of it
-    /// followed the ends of waits like `left`.
+    /// Adds a thread's waits of `weight_ns` for a processor in a period, if any, with the class of
+    /// their place.
     pub fn add_ready(
         &mut self,
         thread: u64,
         period: Range<u64>,
         weight_ns: u64,
-        (woken_ns, left): (u64, Option<u8>),
+        class: Option<u8>,
     ) {
         if weight_ns > 0 {
             let note = Note::Ready {
@@ -167,8 +164,7 @@ impl Notes {
                 since_ns: period.start,
                 at_ns: period.end,
                 weight_ns,
-                woken_ns,
-                left,
+                class,
             };
             self.add(note, weight_ns);
         }

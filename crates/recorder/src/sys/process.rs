@@ -14,6 +14,13 @@ fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// The processor that the calling thread is on.
+#[must_use]
+pub fn own_processor() -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::sched_getcpu() }
+}
+
 /// CPU time of the whole process, including threads that have ended.
 #[must_use]
 pub fn process_cpu() -> Duration {

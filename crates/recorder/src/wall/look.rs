@@ -25,6 +25,9 @@ const CROWDED_NS: u64 = 5_000_000;
 const ASK_NS: f64 = 8000.0;
 const MEASURED: u32 = 8;
 
+/// Approximate maximum of threads' `stat` files read in a tick. Each takes 7 us.
+const STATS: u32 = 16;
+
 /// Maximum pages that count threads' turns. Each is a mapping, and a process may have 65,530 of
 /// them (`vm.max_map_count`).
 const PAGES_MAX: u32 = 16_384;
@@ -102,6 +105,9 @@ pub struct Kernel {
     own_waited_ns: u64,
     pub(super) asked: Asked,
     pages: Pages,
+    /// Calls of [`Self::is_ready_here`] in this tick. One in so many reads the kernel's file.
+    unplaced: Cell<u32>,
+    unplaced_each: u32,
 }
 
 /// Reads of the kernel's files.
@@ -167,6 +173,8 @@ impl Kernel {
                 are_refused: Cell::new(!maps_turns),
                 ..Pages::default()
             },
+            unplaced: Cell::new(0),
+            unplaced_each: 1,
         }
     }
 
@@ -296,6 +304,26 @@ impl Kernel {
         self.asks.then(|| self.whereabouts(tid)).flatten()
     }
 
+    /// Whether a thread that is not on a processor is ready on the one that this thread is on. This
+    /// thread may just have taken that from it. `None`: it is not ready. If many threads are ready,
+    /// only some are checked.
+    pub fn is_ready_here(&self, tid: i32) -> Option<bool> {
+        let count = self.unplaced.get() + 1;
+        self.unplaced.set(count);
+        if !count.is_multiple_of(self.unplaced_each) {
+            return None;
+        }
+        let mut buf = [0u8; 512];
+        let text = self.read(tid, "stat", &mut buf);
+        let processor = text.and_then(proc::ready_on)?;
+        Some(processor == process::own_processor())
+    }
+
+    /// Begins a tick.
+    pub fn begin_tick(&mut self) {
+        self.unplaced_each = 1 + self.unplaced.take() / STATS;
+    }
+
     /// Whether a thread runs or waits, and for what; `None` if the kernel does not say. This is the
     /// most expensive part of a read (3 us).
     pub fn whereabouts(&self, tid: i32) -> Option<Whereabouts> {
@@ -423,9 +451,9 @@ pub struct Print {
     pub fingerprint: Fingerprint,
     /// The context of its work, if it has one.
     pub context: Option<Context>,
-    /// The thread is in native code or in the JVM, and is ready without being on a processor. This
-    /// fingerprint is that of its methods.
-    pub ready: Option<Fingerprint>,
+    /// The thread runs or is ready in native code or in the JVM. This fingerprint is that of its
+    /// methods.
+    pub native: Option<Fingerprint>,
 }
 
 /// The fingerprint and the context of a thread. Whether it has a context, and of which endpoint, is
@@ -454,7 +482,7 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
     let mut print = Print {
         fingerprint,
         context,
-        ready: None,
+        native: None,
     };
     if fingerprint.may_run() {
         *at = at.or_else(|| kernel.whereabouts(record.tid()));
@@ -462,14 +490,15 @@ pub fn fingerprint<R: Runtime, L: Looks<R>>(
             Some(words) => words.into_iter().fold(fingerprint, Fingerprint::with),
             None => Fingerprint::running(),
         };
-        let is_ready = print.fingerprint.runs() && known.is_some() && !runs(record.tid());
-        print.ready = is_ready.then(|| fingerprint.that_may_run(false));
+        let is_native = print.fingerprint.runs() && known.is_some();
+        print.native = is_native.then(|| fingerprint.that_may_run(false));
     }
     print
 }
 
 /// Whether a thread is on a processor: then its clock advances between two reads, about 0.3 us
 /// apart.
+#[inline(never)]
 pub fn runs(tid: i32) -> bool {
     let first = cpu_ns_of(tid);
     first.is_ok() && cpu_ns_of(tid) != first

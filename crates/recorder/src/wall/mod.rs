@@ -307,6 +307,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         self.counts = Counts::default();
         self.clock.begin_tick(tick, look.span_ns);
+        self.kernel.begin_tick();
         self.update_members(shelf);
         if self.number % CROWDED_TICKS == 1 {
             let [lively, _] = self.clock.kinds();
@@ -514,12 +515,11 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             let thread = known.thread;
             let could_run_ns = found.running_ns + found.woken_ns;
             let ready_ns = (could_run_ns as f32 * known.ready_part) as u64;
+            let woken_ns = found.woken_ns.min(ready_ns);
+            let period = || seen.accounted_ns..self.clock.now_ns();
             let mut shelf = shelf.lock();
-            let (period, woken) = (
-                seen.accounted_ns..self.clock.now_ns(),
-                (found.woken_ns.min(ready_ns), found.left()),
-            );
-            shelf.add_ready(thread, period, ready_ns, woken);
+            shelf.add_ready(thread, period(), woken_ns, found.left());
+            shelf.add_ready(thread, period(), ready_ns - woken_ns, found.preempted());
             shelf.add(Note::Gone { thread }, 0);
         }
     }

@@ -29,12 +29,6 @@ const SCHEDULE_NS: u64 = 250_000_000;
 const SCHEDULE_PART: f64 = 0.1;
 /// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
-/// Code that runs may wait in the kernel, such as for a page of a mapped file. Then reads find too
-/// few waits, by this part of the time between two accounts. So many next reads check that, and
-/// more after one that found it so.
-const UNSEEN_PART: u64 = 16;
-const CHECKS: u8 = 8;
-const CHECKS_MORE: u8 = u8::MAX;
 
 /// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +49,6 @@ pub(super) struct Seen {
     pub accounted_ns: u64,
     /// Whether two accounts were read.
     is_accounted: bool,
-    /// Further reads that check whether it waits while it runs code of its own.
-    checks: u8,
 }
 
 impl Seen {
@@ -85,21 +77,6 @@ impl Seen {
         };
         self.mark = mark;
         (has_run, is_equal)
-    }
-
-    /// In the last `passed_ns`, reads have found so much too few waits.
-    fn misses(&mut self, missing_ns: u64, passed_ns: u64) {
-        if missing_ns > passed_ns / UNSEEN_PART {
-            self.checks = self.checks.max(CHECKS);
-        }
-    }
-
-    /// A read checked a thread that runs code of its own; `waits`: it waited in the kernel.
-    fn checked(&mut self, waits: bool) {
-        self.checks = match waits {
-            true => CHECKS_MORE,
-            false => self.checks.saturating_sub(1),
-        };
     }
 }
 
@@ -172,8 +149,14 @@ impl<R: Runtime> Sampler<'_, R> {
         let (has_run, is_equal) = seen.compare(mark, is_off);
         let tid = record.tid();
         if !has_run && !is_calm && self.kernel.if_scarce(tid) == Some(Whereabouts::Ready) {
-            self.clock.stays_ready(id);
-            return Read::default();
+            let mut read = Read::default();
+            if self.clock.stays_ready(id) {
+                let mut at = Some(Whereabouts::Ready);
+                let print = look::fingerprint((&self.looks, &self.kernel), record, &mut at);
+                // This thread has not taken its processor from it.
+                read.wants = self.preempted(id, print.native, false);
+            }
+            return read;
         }
         if !has_run {
             let (looks, known) = (&self.looks, self.known.get(id as usize));
@@ -188,14 +171,13 @@ impl<R: Runtime> Sampler<'_, R> {
         let mut at = None;
         let by = (&self.looks, &self.kernel);
         let mut print = look::fingerprint(by, record, &mut at);
-        let seen = self.seen.get_mut(id as usize);
-        let may_wait = print.fingerprint.runs() && print.ready.is_none();
-        if let Some(seen) = seen.filter(|seen| may_wait && seen.checks > 0) {
+        let is_off = print.fingerprint.runs() && !look::runs(tid);
+        if is_off && print.native.is_none() {
+            // Code that runs may wait in the kernel, such as for a page of a mapped file.
             at = self.kernel.whereabouts(tid);
             print = look::fingerprint(by, record, &mut at);
-            seen.checked(!print.fingerprint.runs());
         }
-        let (mut fingerprint, context, mut wait) = (print.fingerprint, print.context, print.ready);
+        let (mut fingerprint, context, mut wait) = (print.fingerprint, print.context, None);
         let is_known = fingerprint.runs() || fingerprint.may_run();
         if !is_calm && !is_known {
             at = self.kernel.if_scarce(tid);
@@ -220,9 +202,23 @@ impl<R: Runtime> Sampler<'_, R> {
         let found = || mark.zip(at).map(|(mark, at)| Found { mark, at });
         let wants = match wait {
             Some(wait) => self.clock.woken_from(id, wait).then_some(Want::Woken(wait)),
+            None if fingerprint.runs() => {
+                let is_here = is_off.then(|| self.kernel.is_ready_here(tid)).flatten();
+                is_here.and_then(|is_here| self.preempted(id, print.native, is_here))
+            }
             None => wants_sample.then(|| Want::Wait(found())),
         };
         Read { wants, is_changed }
+    }
+
+    /// Records where a thread is ready that the last read found running. `native`: its place in
+    /// native code or in the JVM. `is_here`: see [`Kernel::is_ready_here`]. Returns the sample that
+    /// must be made now.
+    ///
+    /// [`Kernel::is_ready_here`]: look::Kernel::is_ready_here
+    fn preempted(&mut self, id: u32, native: Option<Fingerprint>, is_here: bool) -> Option<Want> {
+        let wants_sample = self.clock.preempted(id, native, is_here);
+        native.filter(|_| wants_sample).map(Want::Woken)
     }
 
     /// Records that a sample found the thread off a processor, with this mark.
@@ -279,14 +275,13 @@ impl<R: Runtime> Sampler<'_, R> {
         let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns);
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
-            let missing_ns = self.clock.account(id, now.off_since(&then, passed_ns));
-            seen.misses(missing_ns, passed_ns);
+            self.clock.account(id, now.off_since(&then, passed_ns));
         }
         let thread = known.thread;
-        let period = now_ns - passed_ns..now_ns;
-        shelf
-            .lock()
-            .add_ready(thread, period, waited_ns, (woken_ns, found.left()));
+        let period = || now_ns - passed_ns..now_ns;
+        let mut notes = shelf.lock();
+        notes.add_ready(thread, period(), woken_ns, found.left());
+        notes.add_ready(thread, period(), waited_ns - woken_ns, found.preempted());
     }
 
     /// Time between two accounts of a thread that moves.
@@ -393,20 +388,6 @@ mod tests {
         let at = |ns| (Some(Mark::Clock(ns)), false);
         let reads = [at(5), at(5), at(7), at(7), (None, true), (None, true)];
         assert_eq!(compared(reads), [true, false, true, false, true, true]);
-    }
-
-    #[test]
-    fn running_thread_is_checked_while_waits_are_missing() {
-        let mut seen = Seen::default();
-        seen.misses(15, 250);
-        assert_eq!(seen.checks, 0, "few are missing by chance");
-        seen.misses(16, 250);
-        (0..CHECKS).for_each(|_| seen.checked(false));
-        assert_eq!(seen.checks, 0);
-        seen.misses(16, 250);
-        seen.checked(true);
-        seen.misses(16, 250);
-        assert_eq!(seen.checks, CHECKS_MORE);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::testing::{Agent, Alone, IN_NATIVE, Mock, alone, begin_thread};
 use dwell_signal::ThreadRecord;
 use dwell_wall::cause::{Call, Fd, Os};
 use dwell_wall::proc::{Target, Whereabouts};
-use dwell_wallclock::Fingerprint;
+use dwell_wallclock::{Fingerprint, Label, Shown};
 use rustix::thread::CpuSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -181,18 +181,27 @@ fn thread_that_ends_has_the_waits_that_reads_found() {
                 .read(index, found, (0, || None), true, |_| true)
         );
     }
+    let wait = Fingerprint::of([1], false);
+    let label = Label {
+        shown: Shown::Wait,
+        place: 1,
+        has_claim: false,
+    };
+    let class = sampler
+        .clock
+        .label(index, wait.after_wake_up(), label)
+        .class;
+    sampler.clock.wake(index, wait);
     begun.agent.own_thread_ends();
     sampler.update_members(&begun.setup.shelf);
     let notes = begun.setup.shelf.lock();
-    let waits = notes.notes.iter().find_map(|note| match note {
+    let waits = notes.notes.iter().filter_map(|note| match note {
         Note::Ready {
-            weight_ns,
-            woken_ns,
-            ..
-        } => Some((*weight_ns, *woken_ns)),
+            weight_ns, class, ..
+        } => Some((*weight_ns, *class)),
         _ => None,
     });
-    assert_eq!(waits, Some((10_000_000, 10_000_000)));
+    assert_eq!(waits.collect::<Vec<_>>(), [(10_000_000, Some(class))]);
 }
 
 #[test]
@@ -375,26 +384,31 @@ fn read_and_sample_of_a_wait_need_the_kernels_file_once() {
     waits.end();
 }
 
-/// Lets the calling thread run only on the first processor.
-fn stay_on_one_processor() {
-    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-    let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu));
+/// Lets the calling thread run only on one of these processors. Returns false if it is not there.
+fn stay_on(allowed: &CpuSet, place: usize) -> bool {
+    let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let mut one = CpuSet::new();
-    one.set(first.unwrap());
+    let Some(cpu) = all.nth(place) else {
+        return false;
+    };
+    one.set(cpu);
     rustix::thread::sched_setaffinity(None, &one).unwrap();
+    true
 }
 
-/// Two threads share a processor. The one that has it runs, the other one is ready where it is.
+/// Two threads share a processor. The one that has it runs, the other one is ready where it is. A
+/// reader on that processor may have taken it from that thread.
 #[test]
 fn preempted_thread_in_native_code_is_ready_there() {
     let begun = begun("");
     let agent = begun.agent;
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let (tell, told) = std::sync::mpsc::channel();
     let spin = |id| {
         let (is_over, tell) = (Arc::clone(&is_over), tell.clone());
         std::thread::spawn(move || {
-            stay_on_one_processor();
+            stay_on(&allowed, 0);
             begin_thread(agent, "native", id, 1);
             tell.send(process::own_tid()).unwrap();
             while !is_over.load(Ordering::Relaxed) {
@@ -409,18 +423,46 @@ fn preempted_thread_in_native_code_is_ready_there() {
     let record = records.find(|it| it.managed_thread() == IN_NATIVE).unwrap();
     let sampler = begun.sampler();
     let by = (&sampler.looks, &sampler.kernel);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let mut seen = [false; 2];
-    while seen != [true; 2] {
-        assert!(Instant::now() < deadline, "{seen:?}");
-        let print = look::fingerprint(by, record, &mut None);
-        assert_eq!(print.fingerprint, Fingerprint::running());
-        let here = Fingerprint::of([IN_NATIVE], false).with(0);
-        assert!(print.ready.is_none_or(|ready| ready == here));
-        seen[usize::from(print.ready.is_some())] = true;
+    let until_ready_here = |is_here| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            assert!(Instant::now() < deadline);
+            let print = look::fingerprint(by, record, &mut None);
+            assert_eq!(print.fingerprint, Fingerprint::running());
+            let place = Fingerprint::of([IN_NATIVE], false).with(0);
+            assert_eq!(print.native, Some(place));
+            if !look::runs(record.tid()) {
+                let found = sampler.kernel.is_ready_here(record.tid());
+                assert_eq!(found, Some(is_here));
+                return;
+            }
+        }
+    };
+    if stay_on(&allowed, 1) {
+        until_ready_here(false);
     }
+    assert!(stay_on(&allowed, 0));
+    until_ready_here(true);
     is_over.store(true, Ordering::Relaxed);
     (threads.into_iter()).for_each(|thread| thread.join().unwrap());
+}
+
+/// Each read of a ready thread is a read of a file, so there is a limit.
+#[test]
+fn few_of_many_ready_threads_are_checked() {
+    let begun = begun("");
+    let mut sampler = begun.sampler();
+    let kernel = &mut sampler.kernel;
+    let mut checked = [0; 3];
+    for checked in &mut checked {
+        kernel.begin_tick();
+        let before = kernel.asked.count.get();
+        (0..100).for_each(|_| {
+            let _ = kernel.is_ready_here(process::own_tid());
+        });
+        *checked = kernel.asked.count.get() - before;
+    }
+    assert_eq!(checked, [100, 14, 14]);
 }
 
 /// A woken thread has the place of its wait, without a system call. A thread that runs fails.
@@ -441,8 +483,8 @@ fn sample_of_a_woken_thread_shows_its_methods_only() {
         sampler.sample(id, look::Want::Woken(wait), &begun.setup.shelf);
     }
     assert_eq!(calls(&begun), [Os::Waiting]);
-    assert!(sampler.clock.take_found(index).left().is_some());
-    assert_eq!(sampler.clock.take_found(own).left(), None);
+    assert!(sampler.clock.take_found(index).preempted().is_some());
+    assert_eq!(sampler.clock.take_found(own).preempted(), None);
     drop(sampler);
     (&waits.peer).write_all(&[0]).unwrap();
     waits.end();
