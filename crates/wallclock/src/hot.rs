@@ -7,7 +7,7 @@ use crate::labels::{Label, Shown};
 /// No class.
 pub(crate) const NONE: u8 = u8::MAX;
 /// The class of a thread that runs.
-pub(crate) const RUNS: u8 = NONE - 1;
+pub const RUNS: u8 = NONE - 1;
 
 /// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug)]

@@ -35,5 +35,6 @@ pub mod ready_reads;
 pub use ended_run::Run;
 pub use fingerprint::Fingerprint;
 pub use grid::Tick;
+pub use hot::RUNS;
 pub use labels::{Label, Shown};
 pub use machine::WallClock;

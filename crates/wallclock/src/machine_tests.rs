@@ -450,5 +450,5 @@ fn preempted_thread_is_ready_in_its_code() {
     assert!(clock.stays_ready(0));
     assert!(!clock.preempted(0, None, false));
     let found = clock.take_found(0);
-    assert_eq!((found.preempted(), found.running_ns), (None, TICK_NS));
+    assert_eq!((found.preempted(), found.running_ns), (Some(RUNS), TICK_NS));
 }

@@ -1,6 +1,5 @@
 //! The reads of a thread that could run: how long it ran, and from where it was woken.
 
-use crate::hot::RUNS;
 use dwell_wall::random::Random;
 
 /// The result of reads of a thread that could run.
@@ -77,8 +76,8 @@ impl Found {
         }
     }
 
-    /// A read found the thread ready in code of this class; [`RUNS`]: in code whose place only
-    /// samples of CPU time show.
+    /// A read found the thread ready in code of this class. That of a thread that runs: in code
+    /// whose place only samples of CPU time show.
     pub(crate) fn preempt(&mut self, class: u8, random: &mut Random) {
         self.preempted.offer(class, random);
     }
@@ -90,11 +89,12 @@ impl Found {
         self.preempted.forget(class);
     }
 
-    /// The class of the place to which other waits for a processor belong. `None`: to samples of
+    /// The class of the place to which other waits for a processor belong. That of a thread that
+    /// runs: to samples of CPU time in code whose place only those show. `None`: to any sample of
     /// CPU time.
     #[must_use]
     pub fn preempted(&self) -> Option<u8> {
-        self.preempted.class.filter(|class| *class != RUNS)
+        self.preempted.class
     }
 
     /// The class of the wait to which waits for a processor after wake-ups belong. Reads that found
@@ -109,6 +109,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hot::RUNS;
 
     #[test]
     fn reads_of_a_woken_thread_come_before_ends_of_waits() {
@@ -161,8 +162,9 @@ mod tests {
     #[test]
     fn preempted_thread_has_a_place_or_that_of_cpu_time() {
         let (mut found, mut random) = (Found::default(), Random::new(1));
-        found.preempt(RUNS, &mut random);
         assert_eq!(found.preempted(), None);
+        found.preempt(RUNS, &mut random);
+        assert_eq!(found.preempted(), Some(RUNS));
         let chosen = |seed| {
             let (mut found, mut random) = (Found::default(), Random::new(seed));
             for class in [2, RUNS, 2, 2] {
@@ -173,8 +175,7 @@ mod tests {
         let count = (0..4000).filter(|seed| chosen(*seed) == Some(2)).count();
         // 3000, within five standard errors.
         assert!((2860..=3140).contains(&count), "{count}");
-        found.preempt(2, &mut random);
-        found.forget(2);
+        found.forget(RUNS);
         assert_eq!((found.preempted(), found.left()), (None, None));
     }
 }

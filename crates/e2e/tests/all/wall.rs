@@ -250,6 +250,45 @@ fn measured_waits_for_a_processor_have_their_place() {
     });
 }
 
+/// Waits for a processor are shared rightly between compiled code, native code and sleeps. The
+/// sampler takes a processor from a thread in each tick: that thread was not ready before.
+///
+/// Reads at random moments tell preemptions from waits after wake-ups: each read of a thread has a
+/// standard deviation of up to half a tick. The place of each account is one choice; the sums' own
+/// errors have that. Detects five times both. False alarm: 6e-7 for each of 3 sums.
+#[test]
+fn measured_waits_for_a_processor_are_shared_rightly() {
+    each(&turn(&both()), |jdk| {
+        let place = Place::new("wall-shifts");
+        let starter = Starter::new(jdk, &place, "Shifts").with("seconds=12");
+        let (profile, truths) = whole_run(&place, starter, "cpu=10ms,wall=10ms");
+        let (mut found, mut life_ns) = (BTreeMap::<String, Weight>::new(), 0);
+        for wall in profile.wall(&WallFilter::default()) {
+            if !profile.thread_name(wall.thread).starts_with("shift-") {
+                continue;
+            }
+            life_ns += wall.weight.sum;
+            if wall.cause == "runnable" {
+                let method = profile.place(wall.node).unwrap_or_default();
+                *found.entry(method).or_default() += &wall.weight;
+            }
+        }
+        let tick_ns = 10_000_000.0_f64;
+        let reads = life_ns as f64 / tick_ns;
+        for method in ["work", "deflate", "sleep"] {
+            let sum = found.get(&format!("io.dwell.test.Shifts.{method}"));
+            let (ns, own) = sum.map_or((0, 0.0), |it| (it.sum, it.standard_error()));
+            let truth = truths.number(method);
+            let error = own.hypot(reads.sqrt() * tick_ns / 2.0);
+            println!(
+                "JDK {}, {method}: {ns} ns, in truth {truth}, {error:.0}",
+                jdk.feature
+            );
+            assert!((ns as f64 - truth as f64).abs() < 5.0 * error, "{method}");
+        }
+    });
+}
+
 /// At most one of so many looks, and a few more, may name a wrong owner or none.
 fn check_owners(profile: &Profile, cause: &str, one_in: u64) {
     let filter = WallFilter {

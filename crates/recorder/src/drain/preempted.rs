@@ -19,6 +19,8 @@ pub(super) struct Ready {
     pub at_ns: u64,
     pub weight_ns: u64,
     pub count: u32,
+    /// It was in managed code.
+    pub is_managed: bool,
 }
 
 impl Ready {
@@ -29,6 +31,7 @@ impl Ready {
             at_ns: self.at_ns.max(other.at_ns),
             weight_ns: self.weight_ns + other.weight_ns,
             count: self.count + other.count,
+            is_managed: self.is_managed && other.is_managed,
         }
     }
 }
@@ -40,20 +43,21 @@ struct Wait<'a> {
     chosen: Option<&'a PendingSample>,
     /// CPU time of the samples that were offered, in ns.
     offered_ns: u64,
-    /// They are from the waits' period.
-    is_within: bool,
+    /// How well they match. Others only count until there is one that matches better.
+    rank: u8,
 }
 
 impl<'a> Wait<'a> {
-    /// Takes a sample, or keeps the earlier one, in proportion to their CPU time. Samples outside
-    /// the waits' period only count until there is one within.
-    fn offer(&mut self, sample: &'a PendingSample, random: &mut Random) {
+    /// Takes a sample, or keeps the earlier one, in proportion to their CPU time. Those in managed
+    /// code match best, if the waits were there, then those from the waits' period.
+    fn offer(&mut self, sample: &'a PendingSample, is_managed: bool, random: &mut Random) {
         let is_within = (self.ready.since_ns..=self.ready.at_ns).contains(&sample.time_ns);
-        if is_within && !self.is_within {
-            self.is_within = true;
-            self.offered_ns = 0;
+        let is_of_kind = is_managed || !self.ready.is_managed;
+        let rank = 2 * u8::from(is_of_kind) + u8::from(is_within);
+        if rank > self.rank {
+            (self.rank, self.offered_ns) = (rank, 0);
         }
-        if is_within == self.is_within {
+        if rank == self.rank {
             self.offered_ns += sample.weight_ns;
             if random.below(self.offered_ns) < sample.weight_ns {
                 self.chosen = Some(sample);
@@ -93,10 +97,12 @@ impl ReadyWaits {
     }
 
     /// Takes the waits that these samples give a place, and those of ended threads. Others stay, as
-    /// one for each thread; but none does at the end.
+    /// one for each thread; but none does at the end. `is_managed`: whether a sample is in managed
+    /// code.
     pub fn take<'a>(
         &mut self,
         samples: &'a [PendingSample],
+        is_managed: impl Fn(&PendingSample) -> bool,
         is_end: bool,
     ) -> Vec<(u64, Ready, Option<&'a PendingSample>)> {
         let mut threads: FxHashMap<u64, Vec<Wait<'a>>> = FxHashMap::default();
@@ -105,7 +111,7 @@ impl ReadyWaits {
                 ready,
                 chosen: None,
                 offered_ns: 0,
-                is_within: false,
+                rank: 0,
             });
             threads.insert(thread, waits.collect());
         }
@@ -117,8 +123,11 @@ impl ReadyWaits {
                 of_gone_ns += sample.weight_ns;
                 of_gone.push((of_gone_ns, sample));
             }
-            let waits = threads.get_mut(&platform).into_iter().flatten();
-            waits.for_each(|wait| wait.offer(sample, &mut self.random));
+            if let Some(waits) = threads.get_mut(&platform) {
+                let is_managed = is_managed(sample);
+                let waits = waits.iter_mut();
+                waits.for_each(|wait| wait.offer(sample, is_managed, &mut self.random));
+            }
         }
         let mut placed = Vec::new();
         for (thread, waits) in threads {
@@ -171,6 +180,7 @@ mod tests {
             at_ns,
             weight_ns,
             count: 1,
+            is_managed: false,
         }
     }
 
@@ -181,7 +191,7 @@ mod tests {
         is_end: bool,
     ) -> Vec<(Option<u32>, u64)> {
         let mut sums = std::collections::BTreeMap::new();
-        for (_, ready, sample) in waits.take(samples, is_end) {
+        for (_, ready, sample) in waits.take(samples, |sample| sample.stack < 10, is_end) {
             *sums.entry(sample.map(|sample| sample.stack)).or_default() += ready.weight_ns;
         }
         sums.into_iter().collect()
@@ -199,7 +209,7 @@ mod tests {
         assert_eq!(short + long, N);
         // 8 of 30, within five standard errors.
         assert!(short.abs_diff(N * 8 / 30) < 400, "{short}");
-        assert!(waits.take(&samples, true).is_empty());
+        assert!(sums(&mut waits, &samples, true).is_empty());
     }
 
     #[test]
@@ -214,6 +224,23 @@ mod tests {
         let [(Some(_), 1)] = sums(&mut waits, &samples, false)[..] else {
             panic!("another sample is better than none");
         };
+    }
+
+    #[test]
+    fn waits_in_managed_code_have_samples_of_such_code() {
+        let samples = [sample(5, 10, 1000), sample(6, 1, 1), sample(25, 11, 1)];
+        let mut waits = ReadyWaits::default();
+        let managed = |since_ns, at_ns| Ready {
+            is_managed: true,
+            ..ready(since_ns, at_ns, 1)
+        };
+        (0..100).for_each(|_| waits.add(THREAD, managed(0, 20)));
+        assert_eq!(sums(&mut waits, &samples, false), [(Some(1), 100)]);
+        // One from another time is better than one in other code. That is better than none.
+        (0..100).for_each(|_| waits.add(THREAD, managed(20, 40)));
+        assert_eq!(sums(&mut waits, &samples, false), [(Some(1), 100)]);
+        waits.add(THREAD, managed(20, 40));
+        assert_eq!(sums(&mut waits, &samples[2..], false), [(Some(11), 1)]);
     }
 
     #[test]
@@ -249,7 +276,8 @@ mod tests {
             ..sample(5, 1, 10)
         };
         assert_eq!(sums(&mut waits, &[virtual_one], false), [(Some(1), 5)]);
-        let [(THREAD, both, Some(_))] = waits.take(&[sample(90, 1, 10)], false)[..] else {
+        let [(THREAD, both, Some(_))] = waits.take(&[sample(90, 1, 10)], |_| true, false)[..]
+        else {
             panic!("one wait");
         };
         assert_eq!((both.since_ns, both.weight_ns, both.count), (0, 42, 2));

@@ -5,7 +5,7 @@ use super::preempted::{Ready, ReadyWaits};
 use super::sample::Sampler;
 use crate::looks::off::Off;
 use crate::looks::shelf::{Note, Notes, Run};
-use crate::record::batch::{Batch, ContextId, PendingFrame, PendingWall};
+use crate::record::batch::{Batch, ContextId, PendingFrame, PendingSample, PendingWall};
 use crate::record::names::Names;
 use crate::runtime::Runtime;
 use crate::runtime::progress::Progress;
@@ -14,6 +14,7 @@ use crate::threads::VIRTUAL_KEY;
 use dwell_context::Context;
 use dwell_walker::{Failure, Frame, Outcome};
 use dwell_wall::cause::{Monitor, Os};
+use dwell_wallclock::RUNS;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -135,6 +136,7 @@ impl WallDrain {
                         at_ns,
                         weight_ns,
                         count: 1,
+                        is_managed: class == Some(RUNS),
                     };
                     self.ready(thread, ready, class, &mut sampler.batch);
                 }
@@ -290,7 +292,8 @@ impl WallDrain {
     /// Records waits for a processor at the places of the batch's samples of CPU time. At the end,
     /// the others are recorded without a place.
     pub fn place_ready(&mut self, batch: &mut Batch, is_end: bool) {
-        let placed = self.ready.take(batch.samples(), is_end);
+        let is_managed = |sample: &PendingSample| batch.is_managed(sample.stack);
+        let placed = self.ready.take(batch.samples(), is_managed, is_end);
         let walls = placed.into_iter().map(|(platform, ready, sample)| {
             let Some(sample) = sample else {
                 return runnable(platform, None, None, &ready);
@@ -368,7 +371,7 @@ fn runnable(thread: u64, carrier: Option<u64>, stack: Option<u32>, ready: &Ready
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::batch::{Code, PendingSample};
+    use crate::record::batch::Code;
     use crate::record::names::Name;
     use dwell_jfr::{FrameKind, ThreadState};
     use dwell_wall::cause::Call;
@@ -487,6 +490,7 @@ mod tests {
             at_ns: 400,
             weight_ns,
             count: 1,
+            is_managed: false,
         }
     }
 

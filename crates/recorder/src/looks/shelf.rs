@@ -46,7 +46,8 @@ pub enum Note {
         at_ns: u64,
         /// How long.
         weight_ns: u64,
-        /// The class of its place. Without one, it belongs to samples of the thread's CPU time.
+        /// The class of its place. [`dwell_wallclock::RUNS`]: the place of a sample of the thread's
+        /// CPU time in managed code. `None`: that of any sample of its CPU time.
         class: Option<u8>,
     },
     /// The thread has exited.

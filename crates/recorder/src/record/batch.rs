@@ -429,6 +429,15 @@ impl Batch {
         (self.frames.get(range).unwrap_or(&[]), span.truncated)
     }
 
+    /// Whether a stack ends in managed code. The kernel's frames above it do not count.
+    #[must_use]
+    pub fn is_managed(&self, stack: u32) -> bool {
+        use FrameKind::{Failed, Kernel, Native, Other, Vm};
+        let mut frames = self.frames(stack).0.iter().map(|frame| frame.kind);
+        let innermost = frames.find(|kind| *kind != Kernel);
+        innermost.is_some_and(|kind| !matches!(kind, Native | Vm | Failed | Other))
+    }
+
     /// All frames of all stacks.
     #[must_use]
     pub fn all_frames(&self) -> &[PendingFrame] {

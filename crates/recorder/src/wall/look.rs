@@ -16,10 +16,6 @@ use dwell_wall::proc::{self, Schedule, Target, Whereabouts};
 use dwell_wallclock::Fingerprint;
 use std::cell::{Cell, RefCell};
 
-/// Processors are scarce if this thread waited so long for one between two checks. That is 200 us
-/// a tick, twice the time to wake up on an idle processor.
-const CROWDED_NS: u64 = 5_000_000;
-
 /// Assumed cost of reading one of the kernel's files of a thread before the first measurement, in
 /// ns. The cost of one in so many reads is measured.
 const ASK_NS: f64 = 8000.0;
@@ -98,11 +94,8 @@ pub struct Kernel {
     live: Live,
     files: TaskFiles,
     kept: [RefCell<KeptFiles>; 2],
-    /// Whether processors are scarce, so that a thread that was woken may still wait for one.
-    /// `asks`: each read checks that in the kernel.
-    is_crowded: bool,
+    /// Whether the budget allows to ask of lively threads whether they are ready.
     asks: bool,
-    own_waited_ns: u64,
     pub(super) asked: Asked,
     pages: Pages,
     /// Calls of [`Self::is_ready_here`] in this tick. One in so many reads the kernel's file.
@@ -156,9 +149,7 @@ impl Kernel {
             live,
             files: TaskFiles::open(),
             kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
-            is_crowded: false,
             asks: false,
-            own_waited_ns: 0,
             asked: Asked {
                 count: Cell::new(0),
                 cpu_ns: Cell::new(0),
@@ -255,19 +246,12 @@ impl Kernel {
         }
     }
 
-    /// Checks how long this thread waited for a processor. If processors are scarce, reads check
-    /// whether their threads are ready, if `lively` checks take no more than `may_ns`.
-    pub fn check_crowd(&mut self, lively: usize, may_ns: f64) {
+    /// Reads ask whether their threads are ready, if checks of `lively` threads take no more than
+    /// `may_ns`.
+    pub fn set_asks(&mut self, lively: usize, may_ns: f64) {
         let asked = &mut self.asked;
         (asked.price).spent(asked.measured.take(), asked.cpu_ns.take());
-        let mut buf = [0u8; 128];
-        let text = self.files.read(process::own_tid(), "schedstat", &mut buf);
-        if let Some(schedule) = text.and_then(proc::schedule) {
-            let waited_ns = schedule.waited_ns.saturating_sub(self.own_waited_ns);
-            self.own_waited_ns = schedule.waited_ns;
-            self.is_crowded = waited_ns >= CROWDED_NS;
-            self.asks = self.is_crowded && self.asks_for(may_ns) >= lively;
-        }
+        self.asks = self.asks_for(may_ns) >= lively;
     }
 
     /// Number of the kernel's files that can be read with `may_ns` of CPU time.
@@ -299,8 +283,8 @@ impl Kernel {
     }
 
     /// Where a thread is that the runtime considers waiting: it may be ready to run. Read only if
-    /// processors are scarce.
-    pub fn if_scarce(&self, tid: i32) -> Option<Whereabouts> {
+    /// the budget allows that.
+    pub fn ask(&self, tid: i32) -> Option<Whereabouts> {
         self.asks.then(|| self.whereabouts(tid)).flatten()
     }
 
@@ -429,8 +413,8 @@ pub fn look<R: Runtime, L: Looks<R>>(
     }
 }
 
-/// A thread that does not wait, or that was woken during the read of the kernel's file. If
-/// processors are scarce, it then waits for one.
+/// A thread that does not wait, or that was woken during the read of the kernel's file. It then
+/// waits for a processor.
 fn look_ready<R: Runtime, L: Looks<R>>(
     (looks, kernel): (&L, &Kernel),
     record: &ThreadRecord,
@@ -438,7 +422,7 @@ fn look_ready<R: Runtime, L: Looks<R>>(
     let tid = record.tid();
     let print = || fingerprint((looks, kernel), record, &mut None).fingerprint;
     let before = print();
-    let waits_for_one = || kernel.is_crowded && kernel.whereabouts(tid) == Some(Whereabouts::Ready);
+    let waits_for_one = || kernel.whereabouts(tid) == Some(Whereabouts::Ready);
     match runs(tid) || waits_for_one() {
         true => Look::Ready(Some(print()).filter(|it| *it == before && !it.runs())),
         false => Look::Unclear,

@@ -51,10 +51,10 @@ const VIEW_WAITS_MAX: u32 = 400;
 const OTHERS_PART: f64 = 0.75;
 /// Weight of the last tick's cost in the moving average.
 const SPENT_STEP: f64 = 1.0 / 64.0;
-/// Part of the budget for checking which threads are ready, if processors are scarce.
+/// Part of the budget for checking which threads are ready.
 const ASKING_PART: f64 = 0.5;
-/// Ticks between two checks of how scarce processors are.
-const CROWDED_TICKS: u32 = 25;
+/// Ticks between two checks of what the budget allows.
+const CHECK_TICKS: u32 = 25;
 
 /// The context that a thread works for.
 type Work = Option<Arc<Context>>;
@@ -309,10 +309,10 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         self.clock.begin_tick(tick, look.span_ns);
         self.kernel.begin_tick();
         self.update_members(shelf);
-        if self.number % CROWDED_TICKS == 1 {
+        if self.number % CHECK_TICKS == 1 {
             let [lively, _] = self.clock.kinds();
             let may_ns = ASKING_PART * self.share() * interval_ns as f64;
-            self.kernel.check_crowd(lively, may_ns);
+            self.kernel.set_asks(lively, may_ns);
             self.check_events(now_ns);
         }
         let debt_ns = self.debt(&look);

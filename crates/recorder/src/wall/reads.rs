@@ -30,6 +30,10 @@ const SCHEDULE_PART: f64 = 0.1;
 /// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
 
+/// A thread is delayed if it waited for a processor for this part of the time between two accounts.
+/// Reads that find it waiting ask whether it is ready. Short waits would get that time otherwise.
+const DELAYED_PART: u64 = 256;
+
 /// Data that a read of a thread needs, in one cache line.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
@@ -49,6 +53,8 @@ pub(super) struct Seen {
     pub accounted_ns: u64,
     /// Whether two accounts were read.
     is_accounted: bool,
+    /// Whether it is delayed, or there was no account yet.
+    is_delayed: bool,
 }
 
 impl Seen {
@@ -57,6 +63,7 @@ impl Seen {
             record: Some(record),
             managed,
             since: now,
+            is_delayed: true,
             ..Seen::default()
         }
     }
@@ -148,25 +155,9 @@ impl<R: Runtime> Sampler<'_, R> {
         let is_off = || !look::runs(record.tid());
         let (has_run, is_equal) = seen.compare(mark, is_off);
         let tid = record.tid();
-        if !has_run && !is_calm && self.kernel.if_scarce(tid) == Some(Whereabouts::Ready) {
-            let mut read = Read::default();
-            if self.clock.stays_ready(id) {
-                let mut at = Some(Whereabouts::Ready);
-                let print = look::fingerprint((&self.looks, &self.kernel), record, &mut at);
-                // This thread has not taken its processor from it.
-                read.wants = self.preempted(id, print.native, false);
-            }
+        let may_be_ready = seen.is_delayed && !is_calm;
+        if !has_run && let Some(read) = self.stays(id, record, may_be_ready) {
             return read;
-        }
-        if !has_run {
-            let (looks, known) = (&self.looks, self.known.get(id as usize));
-            let holds = |class| holds(looks, record, known, class);
-            if self.clock.can_stay(id, holds) {
-                self.counts.stayed += 1;
-                self.clock.stays(id);
-                return Read::default();
-            }
-            self.clock.unlabel(id);
         }
         let mut at = None;
         let by = (&self.looks, &self.kernel);
@@ -179,8 +170,8 @@ impl<R: Runtime> Sampler<'_, R> {
         }
         let (mut fingerprint, context, mut wait) = (print.fingerprint, print.context, None);
         let is_known = fingerprint.runs() || fingerprint.may_run();
-        if !is_calm && !is_known {
-            at = self.kernel.if_scarce(tid);
+        if may_be_ready && !is_known {
+            at = self.kernel.ask(tid);
             wait = (at == Some(Whereabouts::Ready)).then_some(fingerprint);
         }
         fingerprint = wait.map_or(fingerprint, |_| Fingerprint::woken());
@@ -209,6 +200,34 @@ impl<R: Runtime> Sampler<'_, R> {
             None => wants_sample.then(|| Want::Wait(found())),
         };
         Read { wants, is_changed }
+    }
+
+    /// Reads a thread that has not run since its last read. `None`: it must be read again.
+    fn stays(
+        &mut self,
+        id: u32,
+        record: &'static ThreadRecord,
+        may_be_ready: bool,
+    ) -> Option<Read> {
+        let mut read = Read::default();
+        if may_be_ready && self.kernel.ask(record.tid()) == Some(Whereabouts::Ready) {
+            if self.clock.stays_ready(id) {
+                let mut at = Some(Whereabouts::Ready);
+                let print = look::fingerprint((&self.looks, &self.kernel), record, &mut at);
+                // This thread has not taken its processor from it.
+                read.wants = self.preempted(id, print.native, false);
+            }
+            return Some(read);
+        }
+        let (looks, known) = (&self.looks, self.known.get(id as usize));
+        let holds = |class| holds(looks, record, known, class);
+        if self.clock.can_stay(id, holds) {
+            self.counts.stayed += 1;
+            self.clock.stays(id);
+            return Some(read);
+        }
+        self.clock.unlabel(id);
+        None
     }
 
     /// Records where a thread is ready that the last read found running. `native`: its place in
@@ -271,6 +290,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let waited_ns = now.waited_since(&then);
+        seen.is_delayed = !seen.is_accounted || waited_ns > passed_ns / DELAYED_PART;
         let found = self.clock.take_found(id);
         let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns);
         // Without a context, time is not read, so it cannot be compared.
