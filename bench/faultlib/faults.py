@@ -275,8 +275,8 @@ WAITS_AND_STOPS = [
         WAITS, r"wall\.rs:\d+[^\n]*\n[a-z-]+\n"),
     Fault(
         "waiter-signalled", "who waits gets a signal with each look",
-        [after(f"{RECORDER}/wall/reads.rs", "                self.counts.stayed += 1;",
-               "                if FAULT { let _ = dwell_signal::sys::queue_signal("
+        [after(f"{RECORDER}/wall/reads.rs", "            self.counts.stayed += 1;",
+               "            if FAULT { let _ = dwell_signal::sys::queue_signal("
                "record.tid(), libc::SIGIO, 0); }")],
         e2e("wall", "never_does_a_waiting_thread_get_a_signal"),
         r"threads that ran"),
