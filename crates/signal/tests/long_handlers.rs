@@ -13,6 +13,8 @@ const INTERVAL_NS: u64 = 200_000;
 /// Duration of the first handler; each one takes longer than the one before, up to ten times as
 /// long.
 const HANDLER_NS: u64 = 300_000;
+/// Rounds of [`work`] whose duration is measured without handlers.
+const UNIT: u64 = 20_000_000;
 
 /// Walks no frames, slowly.
 extern "C" fn dwell_slow_walk_hook(_: &mut WalkTarget<'_>) {
@@ -30,8 +32,9 @@ fn work(rounds: u64) {
     }
 }
 
-/// Detects a thread whose own handlers stop its progress permanently. It gets half of the time;
-/// the test asks for 0.3. False alarm: not by chance on an idle machine.
+/// Detects a thread whose own handlers stop its progress permanently: with the next signal due
+/// before a handler ends, it never gets to its work. It gets about half of the time; on a machine
+/// where signals cost much, a quarter. The test asks for 0.1. False alarm: not by chance.
 #[test]
 fn measured_thread_with_long_handlers_makes_progress() {
     let config = Config {
@@ -44,14 +47,15 @@ fn measured_thread_with_long_handlers_makes_progress() {
     assert_eq!(engine.start(INTERVAL_NS), 0);
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
-        // About a quarter of a second of work.
+        // About a quarter of a second of work. Its unit takes some 20 ms, so one interrupt does not
+        // change the duration by much.
         let before_ns = sys::own_cpu_ns();
-        work(1_000_000);
+        work(UNIT);
         let each_ns = (sys::own_cpu_ns() - before_ns).max(1);
         let record = register_here(engine, 1);
         let begin_ns = sys::own_cpu_ns();
         let parts = (250_000_000 / each_ns).max(1);
-        work(parts * 1_000_000);
+        work(parts * UNIT);
         let used_ns = sys::own_cpu_ns() - begin_ns;
         let samples = record.samples();
         settle(engine, record);
@@ -64,7 +68,6 @@ fn measured_thread_with_long_handlers_makes_progress() {
     let (samples, share) = told.expect("the thread got on");
     println!("{samples} samples, {share:.2} of its CPU time for itself");
     assert!(samples > 20, "{samples}");
-    // As much as its handlers, except for the cost of the signals.
-    assert!(share > 0.3, "{share}");
+    assert!(share > 0.1, "{share}");
     assert!(engine.stop());
 }

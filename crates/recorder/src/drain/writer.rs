@@ -179,6 +179,10 @@ impl<'s, R: Runtime> Writer<'s, R> {
             let processors = processors.unwrap_or_else(describe::processors);
             describe::describe(self.setup, &self.recorded, processors, &mut self.chunk);
             self.described = true;
+            self.process_cpu.ask_at_once();
+        }
+        if self.is_over() {
+            self.process_cpu.ask_at_once();
         }
         sampler.walks.flush(&self.setup.stops, last);
         sampler.settle_stops(last);
@@ -556,16 +560,12 @@ impl<'s, R: Runtime> Writer<'s, R> {
         self.lost_objects(ticks, sampler);
         self.wait_sums(ticks, &now);
         self.chunk.event(&self.own_cost(ticks, sampler, &now));
-        let process_cpu = self.cpu_at_end.or_else(|| self.process_cpu.ask());
-        let Some((user, system)) = process_cpu else {
-            return;
-        };
-        let (user0, system0) = self.setup.cpu_at_start;
-        self.chunk.event(&Event::CpuLoad {
-            ticks,
-            process_user_ns: user.saturating_sub(user0).as_nanos() as u64,
-            process_system_ns: system.saturating_sub(system0).as_nanos() as u64,
-        });
+        let load = self
+            .process_cpu
+            .load(ticks, self.setup.cpu_at_start, self.cpu_at_end);
+        if let Some(load) = load {
+            self.chunk.event(&load);
+        }
     }
 
     fn own_cost(
