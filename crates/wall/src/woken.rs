@@ -28,6 +28,41 @@ impl Woken {
     }
 }
 
+/// Numbers of reads that found threads ready: woken, or preempted. Where such reads are made, they
+/// show the two parts better than the time found running. The sampler itself waits for a processor,
+/// often until a thread begins to wait, so it finds too few threads on one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadyReads {
+    woken: f32,
+    preempted: f32,
+}
+
+impl ReadyReads {
+    /// Adds reads. Of a thread's, the last `most` or so count.
+    pub fn add(&mut self, woken: u32, preempted: u32, most: f32) {
+        self.woken += woken as f32;
+        self.preempted += preempted as f32;
+        if self.sum() > most {
+            self.woken /= 2.0;
+            self.preempted /= 2.0;
+        }
+    }
+
+    fn sum(&self) -> f32 {
+        self.woken + self.preempted
+    }
+
+    /// The part of a thread's waits for a processor that follow wake-ups. Where the thread has few
+    /// reads, those of `all` threads count. `None` without any read.
+    #[must_use]
+    pub fn woken_part(&self, all: &ReadyReads) -> Option<f32> {
+        /// All threads together count as so many reads of this one.
+        const OTHERS: f32 = 4.0;
+        let part_of_all = (all.sum() > 0.0).then(|| all.woken / all.sum())?;
+        Some((self.woken + OTHERS * part_of_all) / (self.sum() + OTHERS))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +88,19 @@ mod tests {
         let sum: u64 = parts(100, 100, [200, 100, 260, 0, 140]).iter().sum();
         assert_eq!(sum, 5 * 100 - 200);
         assert_eq!(parts(10, 10, [40, 10, 10, 10]), [0, 0, 0, 10]);
+    }
+
+    #[test]
+    fn reads_of_ready_threads_show_the_parts() {
+        let (mut own, mut all) = (ReadyReads::default(), ReadyReads::default());
+        assert_eq!(own.woken_part(&all), None);
+        all.add(30, 10, 1e3);
+        assert_eq!(own.woken_part(&all), Some(0.75));
+        own.add(0, 4, 1e3);
+        assert_eq!(own.woken_part(&all), Some(0.375));
+        // Old reads count less and less.
+        (0..40).for_each(|_| own.add(2, 0, 20.0));
+        assert!(own.woken_part(&all).is_some_and(|part| part > 0.9));
     }
 
     #[test]

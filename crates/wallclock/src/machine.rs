@@ -405,17 +405,15 @@ impl<W: Clone> WallClock<W> {
     }
 
     /// The same for a thread that the last read found running, and that is ready: in code of this
-    /// fingerprint, or in code whose place only samples of CPU time show. `is_here`: the caller may
-    /// have just taken its processor from it.
-    pub fn preempted(&mut self, id: u32, place: Option<Fingerprint>, is_here: bool) -> bool {
-        self.here.is_here = is_here;
-        match place {
-            Some(place) => self.woken_from(id, place),
-            None => {
-                self.preempt(id, RUNS);
-                false
-            }
+    /// fingerprint, or in code whose place only samples of CPU time show. `ready`: whether the
+    /// caller may have just taken its processor from it, and how many reads this one stands for.
+    pub fn preempted(&mut self, id: u32, place: Option<Fingerprint>, ready: (bool, u32)) -> bool {
+        (self.here.is_here, self.here.reads) = ready;
+        if let Some(place) = place {
+            return self.woken_from(id, place);
         }
+        self.preempt(id, Some(RUNS));
+        false
     }
 
     /// Records where a thread is ready that was found so, if its place is known.
@@ -425,17 +423,17 @@ impl<W: Clone> WallClock<W> {
             if hot.is_woken {
                 cold.woken = class;
                 cold.found.wake(class, &mut self.random);
-            } else if let Some(class) = class {
+            } else {
                 self.preempt(id, class);
             }
         }
     }
 
-    fn preempt(&mut self, id: u32, class: u8) {
-        if let Some((id, class)) = self.here.pass((id, class), &mut self.random)
-            && let Some(cold) = self.cold.get_mut(id as usize)
+    fn preempt(&mut self, id: u32, class: Option<u8>) {
+        if let Some(read) = self.here.pass(id, class, &mut self.random)
+            && let Some(cold) = self.cold.get_mut(read.id as usize)
         {
-            cold.found.preempt(class, &mut self.random);
+            cold.found.preempt(read, &mut self.random);
         }
     }
 
@@ -443,6 +441,7 @@ impl<W: Clone> WallClock<W> {
     fn add_running(&mut self, id: u32, weight_ns: u64) {
         if let Some((hot, cold)) = both(&mut self.hot, &mut self.cold, id) {
             hot.until_ns = self.tick.at_ns;
+            cold.found.woken_reads += u32::from(hot.is_woken);
             *match hot.is_woken {
                 true => &mut cold.found.woken_ns,
                 false => &mut cold.found.running_ns,

@@ -436,7 +436,10 @@ fn preempted_thread_is_ready_in_its_code() {
     let place = Fingerprint::of([1], false);
     let running = Fingerprint::running();
     assert!(!clock.read(0, running, (0, || 0), true, |_| true));
-    assert!(clock.preempted(0, Some(place), false), "an unknown place");
+    assert!(
+        clock.preempted(0, Some(place), (false, 1)),
+        "an unknown place"
+    );
     let class = clock
         .label(0, place.after_wake_up(), label(Shown::Wait, false))
         .class;
@@ -448,7 +451,7 @@ fn preempted_thread_is_ready_in_its_code() {
     tick(&mut clock, 2);
     assert_eq!(clock.due(), [0]);
     assert!(clock.stays_ready(0));
-    assert!(!clock.preempted(0, None, false));
+    assert!(!clock.preempted(0, None, (false, 1)));
     let found = clock.take_found(0);
     assert_eq!((found.preempted(), found.running_ns), (Some(RUNS), TICK_NS));
 }

@@ -9,6 +9,10 @@ pub struct Found {
     pub running_ns: u64,
     /// Time that they found it woken and without a processor yet, as far as that was asked, in ns.
     pub woken_ns: u64,
+    /// Number of reads that found it woken.
+    pub woken_reads: u32,
+    /// Number of reads that found it preempted. One counts for those that were not asked, too.
+    pub preempted_reads: u32,
     /// One of the waits that reads saw end.
     left: Choice,
     /// One of the waits after which reads found the thread woken.
@@ -39,19 +43,34 @@ impl Choice {
     }
 }
 
+/// A read that found a thread preempted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Preempted {
+    pub id: u32,
+    /// The class of its place, if that is known.
+    pub class: Option<u8>,
+    /// The number of reads that it stands for.
+    pub reads: u32,
+}
+
 /// Reads of one tick that found threads ready on the processor of the reader. The reader may have
 /// taken that from one of them, which was not ready before. So one of them does not count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Here {
     /// Whether the present read is one of them.
     pub is_here: bool,
+    /// The number of reads that it stands for.
+    pub reads: u32,
     count: u64,
-    left_out: Option<(u32, u8)>,
+    left_out: Option<Preempted>,
 }
 
 impl Here {
-    /// Takes a read of a thread in code of a class. Returns this one, another one or none to count.
-    pub fn pass(&mut self, read: (u32, u8), random: &mut Random) -> Option<(u32, u8)> {
+    /// Takes the present read of a thread in code of a class. Returns this one, another one or none
+    /// to count.
+    pub fn pass(&mut self, id: u32, class: Option<u8>, random: &mut Random) -> Option<Preempted> {
+        let reads = self.reads.max(1);
+        let read = Preempted { id, class, reads };
         if !self.is_here {
             return Some(read);
         }
@@ -76,10 +95,13 @@ impl Found {
         }
     }
 
-    /// A read found the thread ready in code of this class. That of a thread that runs: in code
-    /// whose place only samples of CPU time show.
-    pub(crate) fn preempt(&mut self, class: u8, random: &mut Random) {
-        self.preempted.offer(class, random);
+    /// A read found the thread ready in code of this class, if that is known. That of a thread that
+    /// runs: in code whose place only samples of CPU time show.
+    pub(crate) fn preempt(&mut self, read: Preempted, random: &mut Random) {
+        self.preempted_reads += read.reads;
+        if let Some(class) = read.class {
+            self.preempted.offer(class, random);
+        }
     }
 
     /// The place of this class is another one from now on.
@@ -110,6 +132,11 @@ impl Found {
 mod tests {
     use super::*;
     use crate::hot::RUNS;
+
+    fn read(id: u32, class: Option<u8>) -> Preempted {
+        let reads = 1;
+        Preempted { id, class, reads }
+    }
 
     #[test]
     fn reads_of_a_woken_thread_come_before_ends_of_waits() {
@@ -146,11 +173,11 @@ mod tests {
         for seed in 0..4000 {
             let (mut here, mut random) = (Here::default(), Random::new(seed));
             here.is_here = true;
-            let passed = (0..4).filter_map(|id| here.pass((id, 1), &mut random));
-            let sum: u32 = passed.map(|(id, _)| id).sum();
+            let passed = (0..4).filter_map(|id| here.pass(id, Some(1), &mut random));
+            let sum: u32 = passed.map(|read| read.id).sum();
             left_out[6 - sum as usize] += 1;
             here.is_here = false;
-            assert_eq!(here.pass((9, 1), &mut random), Some((9, 1)));
+            assert_eq!(here.pass(9, None, &mut random), Some(read(9, None)));
         }
         // 1000 each, within five standard errors.
         assert!(
@@ -163,13 +190,15 @@ mod tests {
     fn preempted_thread_has_a_place_or_that_of_cpu_time() {
         let (mut found, mut random) = (Found::default(), Random::new(1));
         assert_eq!(found.preempted(), None);
-        found.preempt(RUNS, &mut random);
+        found.preempt(read(1, Some(RUNS)), &mut random);
         assert_eq!(found.preempted(), Some(RUNS));
         let chosen = |seed| {
             let (mut found, mut random) = (Found::default(), Random::new(seed));
             for class in [2, RUNS, 2, 2] {
-                found.preempt(class, &mut random);
+                found.preempt(read(1, Some(class)), &mut random);
             }
+            found.preempt(read(1, None), &mut random);
+            assert_eq!((found.preempted_reads, found.woken_reads), (5, 0));
             found.preempted()
         };
         let count = (0..4000).filter(|seed| chosen(*seed) == Some(2)).count();

@@ -101,6 +101,7 @@ pub struct Kernel {
     /// Calls of [`Self::is_ready_here`] in this tick. One in so many reads the kernel's file.
     unplaced: Cell<u32>,
     unplaced_each: u32,
+    is_on_time: bool,
 }
 
 /// Reads of the kernel's files.
@@ -166,6 +167,7 @@ impl Kernel {
             },
             unplaced: Cell::new(0),
             unplaced_each: 1,
+            is_on_time: true,
         }
     }
 
@@ -288,10 +290,15 @@ impl Kernel {
         self.asks.then(|| self.whereabouts(tid)).flatten()
     }
 
-    /// Whether a thread that is not on a processor is ready on the one that this thread is on. This
-    /// thread may just have taken that from it. `None`: it is not ready. If many threads are ready,
-    /// only some are checked.
-    pub fn is_ready_here(&self, tid: i32) -> Option<bool> {
+    /// Whether reads ask if their threads are ready.
+    pub fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Whether this thread may just have taken its processor from another one that is ready, and
+    /// the number of reads that this one stands for. `None`: that thread is not ready. If many
+    /// threads are ready, only some are checked.
+    pub fn is_ready_here(&self, tid: i32) -> Option<(bool, u32)> {
         let count = self.unplaced.get() + 1;
         self.unplaced.set(count);
         if !count.is_multiple_of(self.unplaced_each) {
@@ -300,11 +307,16 @@ impl Kernel {
         let mut buf = [0u8; 512];
         let text = self.read(tid, "stat", &mut buf);
         let processor = text.and_then(proc::ready_on)?;
-        Some(processor == process::own_processor())
+        let is_here = self.is_on_time && processor == process::own_processor();
+        Some((is_here, self.unplaced_each))
     }
 
-    /// Begins a tick.
-    pub fn begin_tick(&mut self) {
+    /// Begins a tick, so late after it was due. If this thread had to wait for a processor, the
+    /// one before on it has begun to wait, so this one has not displaced it.
+    pub fn begin_tick(&mut self, late_ns: u64) {
+        /// The kernel wakes threads up to 50 us late, and then they need some time.
+        const LATE_NS: u64 = 150_000;
+        self.is_on_time = late_ns < LATE_NS;
         self.unplaced_each = 1 + self.unplaced.take() / STATS;
     }
 

@@ -28,7 +28,7 @@ use dwell_wall::budget::Debt;
 use dwell_wall::members::Members;
 use dwell_wall::proc::Schedule;
 use dwell_wall::random::Random;
-use dwell_wall::woken::Woken;
+use dwell_wall::woken::{ReadyReads, Woken};
 use dwell_wallclock::grid::{self, Grid};
 use dwell_wallclock::labels::UNSAMPLED;
 use dwell_wallclock::purse::Purse;
@@ -179,6 +179,7 @@ struct Known<C> {
     schedule: Option<Schedule>,
     /// The part of its waits for a processor after wake-ups.
     woken: Woken,
+    ready_reads: ReadyReads,
     /// The part of its runnable time without a processor, as last read.
     ready_part: f32,
     /// Switches per second, from the last two accounts.
@@ -197,6 +198,7 @@ impl<C> Default for Known<C> {
             claim: None,
             schedule: None,
             woken: Woken::default(),
+            ready_reads: ReadyReads::default(),
             ready_part: 0.0,
             switches: 0.0,
             has_unsampled: false,
@@ -242,6 +244,8 @@ struct Sampler<'s, R: Runtime> {
     members: Members,
     seen: Vec<Seen>,
     known: Vec<Known<Claim<R>>>,
+    /// Reads of all threads that were ready.
+    ready_reads: ReadyReads,
     threads: Threads,
     frames: Vec<Frame>,
     owner_frames: Vec<Frame>,
@@ -275,6 +279,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
             members: Members::new(),
             seen: Vec::new(),
             known: Vec::new(),
+            ready_reads: ReadyReads::default(),
             threads: Threads::new(setup.engine),
             frames: vec![Frame::EMPTY; FRAMES_MAX],
             owner_frames: vec![Frame::EMPTY; FRAMES_MAX],
@@ -292,6 +297,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
         let now_ns = process::monotonic_ns();
+        let late_ns = now_ns.saturating_sub(self.grid.due_ns());
         let look = match self.grid.look(now_ns) {
             Some(look) => look,
             None if last => self.grid.rest(now_ns),
@@ -307,7 +313,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         self.counts = Counts::default();
         self.clock.begin_tick(tick, look.span_ns);
-        self.kernel.begin_tick();
+        self.kernel.begin_tick(late_ns);
         self.update_members(shelf);
         if self.number % CHECK_TICKS == 1 {
             let [lively, _] = self.clock.kinds();

@@ -30,6 +30,9 @@ const SCHEDULE_PART: f64 = 0.1;
 /// The same for a thread that always waits in one place.
 const SCHEDULE_CALM_NS: u64 = 10_000_000_000;
 
+/// Reads of a thread that was ready, and of all such threads, that show what it waited for.
+const READY_READS: f32 = 64.0;
+const READY_READS_OF_ALL: f32 = 4096.0;
 /// A thread is delayed if it waited for a processor for this part of the time between two accounts.
 /// Reads that find it waiting ask whether it is ready. Short waits would get that time otherwise.
 const DELAYED_PART: u64 = 256;
@@ -194,8 +197,8 @@ impl<R: Runtime> Sampler<'_, R> {
         let wants = match wait {
             Some(wait) => self.clock.woken_from(id, wait).then_some(Want::Woken(wait)),
             None if fingerprint.runs() => {
-                let is_here = is_off.then(|| self.kernel.is_ready_here(tid)).flatten();
-                is_here.and_then(|is_here| self.preempted(id, print.native, is_here))
+                let ready = is_off.then(|| self.kernel.is_ready_here(tid)).flatten();
+                ready.and_then(|ready| self.preempted(id, print.native, ready))
             }
             None => wants_sample.then(|| Want::Wait(found())),
         };
@@ -215,7 +218,7 @@ impl<R: Runtime> Sampler<'_, R> {
                 let mut at = Some(Whereabouts::Ready);
                 let print = look::fingerprint((&self.looks, &self.kernel), record, &mut at);
                 // This thread has not taken its processor from it.
-                read.wants = self.preempted(id, print.native, false);
+                read.wants = self.preempted(id, print.native, (false, 1));
             }
             return Some(read);
         }
@@ -231,12 +234,17 @@ impl<R: Runtime> Sampler<'_, R> {
     }
 
     /// Records where a thread is ready that the last read found running. `native`: its place in
-    /// native code or in the JVM. `is_here`: see [`Kernel::is_ready_here`]. Returns the sample that
+    /// native code or in the JVM. `ready`: see [`Kernel::is_ready_here`]. Returns the sample that
     /// must be made now.
     ///
     /// [`Kernel::is_ready_here`]: look::Kernel::is_ready_here
-    fn preempted(&mut self, id: u32, native: Option<Fingerprint>, is_here: bool) -> Option<Want> {
-        let wants_sample = self.clock.preempted(id, native, is_here);
+    fn preempted(
+        &mut self,
+        id: u32,
+        native: Option<Fingerprint>,
+        ready: (bool, u32),
+    ) -> Option<Want> {
+        let wants_sample = self.clock.preempted(id, native, ready);
         native.filter(|_| wants_sample).map(Want::Woken)
     }
 
@@ -290,9 +298,19 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let waited_ns = now.waited_since(&then);
+        let is_asked = seen.is_delayed && self.kernel.asks();
         seen.is_delayed = !seen.is_accounted || waited_ns > passed_ns / DELAYED_PART;
         let found = self.clock.take_found(id);
-        let woken_ns = (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns);
+        if is_asked {
+            let (woken, preempted) = (found.woken_reads, found.preempted_reads);
+            known.ready_reads.add(woken, preempted, READY_READS);
+            self.ready_reads.add(woken, preempted, READY_READS_OF_ALL);
+        }
+        let part = is_asked.then(|| known.ready_reads.woken_part(&self.ready_reads));
+        let woken_ns = match part.flatten() {
+            Some(part) => (waited_ns as f64 * f64::from(part)) as u64,
+            None => (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns),
+        };
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
             self.clock.account(id, now.off_since(&then, passed_ns));

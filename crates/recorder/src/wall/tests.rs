@@ -433,7 +433,7 @@ fn preempted_thread_in_native_code_is_ready_there() {
             assert_eq!(print.native, Some(place));
             if !look::runs(record.tid()) {
                 let found = sampler.kernel.is_ready_here(record.tid());
-                assert_eq!(found, Some(is_here));
+                assert_eq!(found, Some((is_here, 1)));
                 return;
             }
         }
@@ -455,7 +455,7 @@ fn few_of_many_ready_threads_are_checked() {
     let kernel = &mut sampler.kernel;
     let mut checked = [0; 3];
     for checked in &mut checked {
-        kernel.begin_tick();
+        kernel.begin_tick(0);
         let before = kernel.asked.count.get();
         (0..100).for_each(|_| {
             let _ = kernel.is_ready_here(process::own_tid());
