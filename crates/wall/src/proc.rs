@@ -168,18 +168,28 @@ pub fn state(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// Whether a thread runs or is ready to, by its `stat`, and if so on which processor it is or last
-/// was: the 39th word of the file (proc(5)).
+/// Whether a thread runs or is ready to, by its `stat`, and on which processor it is or last was:
+/// the 39th word of the file (proc(5)).
 #[must_use]
-pub fn ready_on(text: &[u8]) -> Option<i32> {
+pub fn last_on(text: &[u8]) -> Option<(bool, i32)> {
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut words = text.get(end + 1..)?.split(|byte| *byte == b' ').skip(1);
-    (words.next()? == b"R").then_some(())?;
-    std::str::from_utf8(words.nth(35)?)
-        .ok()?
-        .trim_end()
-        .parse()
-        .ok()
+    let is_ready = words.next()? == b"R";
+    let processor = std::str::from_utf8(words.nth(35)?).ok()?;
+    Some((is_ready, processor.trim_end().parse().ok()?))
+}
+
+/// When a thread last ran, by its `sched`, in ns on the clock of its processor: `se.exec_start`, in
+/// ms with six digits behind the point (`proc_sched_show_task` of kernel/sched/debug.c).
+#[must_use]
+pub fn last_ran(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("se.exec_start"))?;
+    let (ms, part) = line.rsplit(' ').next()?.split_once('.')?;
+    let (ms, ns): (u64, u64) = (ms.parse().ok()?, part.parse().ok()?);
+    (part.len() == 6).then(|| ms.checked_mul(1_000_000)?.checked_add(ns))?
 }
 
 /// `0x` and up to 16 digits. Samples of wall time parse several of these in each tick, so this
@@ -272,18 +282,35 @@ mod tests {
         assert_eq!(state(b"123 (a) S (b)) D 1 2"), Some(b'D'));
         for nonsense in [&b"123 (pear"[..], b"", b"1 (a)", b"1 (a) ", b"1 (a) 7"] {
             assert_eq!(state(nonsense), None);
-            assert_eq!(ready_on(nonsense), None);
+            assert_eq!(last_on(nonsense), None);
         }
         let numbers = (4..=38).map(|_| " 0").collect::<String>();
         for (state, processor, found) in [
-            ("R", "7", Some(7)),
-            ("R", "12\n", Some(12)),
+            ("R", "7", Some((true, 7))),
+            ("R", "12\n", Some((true, 12))),
             ("R", "-", None),
-            ("S", "7", None),
+            ("S", "7", Some((false, 7))),
         ] {
             let text = format!("5 (R ) R) {state}{numbers} {processor} 0 0");
-            assert_eq!(ready_on(text.as_bytes()), found);
+            assert_eq!(last_on(text.as_bytes()), found);
         }
+    }
+
+    #[test]
+    fn last_run_has_six_digits_behind_its_point() {
+        let sched =
+            |value| format!("x (7, #threads: 1)\n---\nse.exec_start   :   {value}\nse.v : 2");
+        for (value, found) in [
+            ("3719053.171915", Some(3_719_053_171_915)),
+            ("0.000001", Some(1)),
+            ("3719053.17", None),
+            ("3719053", None),
+            ("-1.000000", None),
+            ("99999999999999999999.000000", None),
+        ] {
+            assert_eq!(last_ran(sched(value).as_bytes()), found, "{value}");
+        }
+        assert_eq!(last_ran(b"x (7, #threads: 1)\n"), None);
     }
 
     #[test]

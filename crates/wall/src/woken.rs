@@ -1,10 +1,11 @@
 //! The part of a thread's waits for a processor that follow a wake-up: they belong to the place
 //! where it waited before. The others follow a preemption and belong to the code that it ran.
 //!
-//! The kernel measures the sum only. But reads find a preempted thread running, as they cannot tell
-//! it from one on a processor. So the time that they found it running, minus its CPU time, is the
-//! time of its preemptions. Reads are at random moments, so both are only equal in the mean: a
-//! difference is kept for the next accounts.
+//! The kernel measures the sum only. Reads that find the thread ready show the parts. Where no read
+//! asks for that, they find a preempted thread running, as they cannot tell it from one on a
+//! processor. Then the time that they found it running, minus its CPU time, is the time of its
+//! preemptions. Reads are at random moments, so both are only equal in the mean: a difference is
+//! kept for the next accounts.
 
 /// Differences above this are given up: reads also find a thread running that waits for a page.
 const KEPT_NS: i64 = 1_000_000_000;

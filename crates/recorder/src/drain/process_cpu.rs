@@ -44,7 +44,7 @@ impl ProcessCpu {
         self.not_before = Instant::now();
     }
 
-    /// What the process used since `start`, at `end` of sampling or now, if that is known.
+    /// The CPU time used since `start`, at the `end` of sampling or now, if that is known.
     pub fn load(
         &mut self,
         ticks: u64,

@@ -24,6 +24,9 @@ const MEASURED: u32 = 8;
 /// Approximate maximum of threads' `stat` files read in a tick. Each takes 7 us.
 const STATS: u32 = 16;
 
+/// A shorter wait for a processor is none: each thread that wakes up is queued for a moment.
+const SHORTEST_NS: u64 = 10_000;
+
 /// Maximum pages that count threads' turns. Each is a mapping, and a process may have 65,530 of
 /// them (`vm.max_map_count`).
 const PAGES_MAX: u32 = 16_384;
@@ -93,15 +96,25 @@ pub struct Kernel {
     engine: &'static Engine,
     live: Live,
     files: TaskFiles,
-    kept: [RefCell<KeptFiles>; 2],
+    kept: [RefCell<KeptFiles>; 3],
     /// Whether the budget allows to ask of lively threads whether they are ready.
     asks: bool,
     pub(super) asked: Asked,
     pages: Pages,
-    /// Calls of [`Self::is_ready_here`] in this tick. One in so many reads the kernel's file.
+    /// Calls of [`Self::may_check`] in this tick. One in so many says yes.
     unplaced: Cell<u32>,
     unplaced_each: u32,
-    is_on_time: bool,
+    /// For how long this thread had waited for processors at the end of the last tick.
+    waited_ns: u64,
+    /// If this tick is late: this thread had to wait for a processor.
+    due: Option<Due>,
+}
+
+/// When a late tick was due, on the clock of the processor that this thread waited for.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    processor: i32,
+    at_ns: u64,
 }
 
 /// Reads of the kernel's files.
@@ -149,7 +162,7 @@ impl Kernel {
             engine,
             live,
             files: TaskFiles::open(),
-            kept: ["syscall", "schedstat"].map(|name| RefCell::new(KeptFiles::new(name))),
+            kept: ["syscall", "schedstat", "sched"].map(|name| RefCell::new(KeptFiles::new(name))),
             asks: false,
             asked: Asked {
                 count: Cell::new(0),
@@ -167,7 +180,8 @@ impl Kernel {
             },
             unplaced: Cell::new(0),
             unplaced_each: 1,
-            is_on_time: true,
+            waited_ns: 0,
+            due: None,
         }
     }
 
@@ -295,29 +309,75 @@ impl Kernel {
         self.asks
     }
 
-    /// Whether this thread may just have taken its processor from another one that is ready, and
+    /// Whether this thread may have just taken its processor from another one that is ready, and
     /// the number of reads that this one stands for. `None`: that thread is not ready. If many
     /// threads are ready, only some are checked.
     pub fn is_ready_here(&self, tid: i32) -> Option<(bool, u32)> {
-        let count = self.unplaced.get() + 1;
-        self.unplaced.set(count);
-        if !count.is_multiple_of(self.unplaced_each) {
-            return None;
-        }
-        let mut buf = [0u8; 512];
-        let text = self.read(tid, "stat", &mut buf);
-        let processor = text.and_then(proc::ready_on)?;
-        let is_here = self.is_on_time && processor == process::own_processor();
-        Some((is_here, self.unplaced_each))
+        let (is_ready, processor) = self.may_check().then(|| self.last_on(tid))??;
+        let is_here = self.due.is_none() && processor == process::own_processor();
+        is_ready.then_some((is_here, self.unplaced_each))
     }
 
-    /// Begins a tick, so late after it was due. If this thread had to wait for a processor, the
-    /// one before on it has begun to wait, so this one has not displaced it.
-    pub fn begin_tick(&mut self, late_ns: u64) {
-        /// The kernel wakes threads up to 50 us late, and then they need some time.
-        const LATE_NS: u64 = 150_000;
-        self.is_on_time = late_ns < LATE_NS;
+    /// Whether to check a thread. If many are to be checked in a tick, only some are.
+    fn may_check(&self) -> bool {
+        let count = self.unplaced.get() + 1;
+        self.unplaced.set(count);
+        count.is_multiple_of(self.unplaced_each)
+    }
+
+    /// Whether a thread is ready, and its last processor.
+    fn last_on(&self, tid: i32) -> Option<(bool, i32)> {
+        let mut buf = [0u8; 512];
+        proc::last_on(self.read(tid, "stat", &mut buf)?)
+    }
+
+    /// When a thread last ran, on the clock of its processor, in ns.
+    fn last_ran(&self, tid: i32) -> Option<u64> {
+        let mut buf = [0u8; 256];
+        proc::last_ran(self.read(tid, "sched", &mut buf)?)
+    }
+
+    /// Begins a tick.
+    pub fn begin_tick(&mut self) {
+        let waited_ns = self.own_waited_ns();
+        self.begin_late_tick(waited_ns.saturating_sub(self.waited_ns));
+    }
+
+    /// Begins a tick for which this thread has waited so long for a processor.
+    pub fn begin_late_tick(&mut self, waited_ns: u64) {
         self.unplaced_each = 1 + self.unplaced.take() / STATS;
+        let is_late = waited_ns > SHORTEST_NS;
+        // This thread began to run just now.
+        let now_ns = is_late.then(|| self.last_ran(process::own_tid())).flatten();
+        self.due = is_late.then(|| Due {
+            processor: process::own_processor(),
+            at_ns: now_ns.map_or(u64::MAX, |now_ns| now_ns.saturating_sub(waited_ns)),
+        });
+    }
+
+    /// Ends a tick: how long this thread waits from now on is the delay of the next one.
+    pub fn end_tick(&mut self) {
+        self.waited_ns = self.own_waited_ns();
+    }
+
+    fn own_waited_ns(&self) -> u64 {
+        let account = self.schedule(process::own_tid());
+        account.map_or(0, |account| account.waited_ns)
+    }
+
+    /// Whether a thread that waits now was running when this tick was due. If this thread has
+    /// waited for its processor, that was often until such a wait began: it would find too many
+    /// short waits. `turn_ns`: for how long that thread runs on average.
+    pub fn ran_when_due(&self, tid: i32, turn_ns: u64) -> bool {
+        let is_short = turn_ns < SHORTEST_NS;
+        let due = self.due.filter(|due| due.at_ns != u64::MAX && !is_short);
+        let Some(due) = due.filter(|_| self.may_check()) else {
+            return false;
+        };
+        let ran_on_ns = self.last_ran(tid).and_then(|ns| ns.checked_sub(due.at_ns));
+        let is_here = |(_, processor)| processor == due.processor;
+        ran_on_ns.is_some_and(|ran_on_ns| ran_on_ns < turn_ns)
+            && self.last_on(tid).is_some_and(is_here)
     }
 
     /// Whether a thread runs or waits, and for what; `None` if the kernel does not say. This is the

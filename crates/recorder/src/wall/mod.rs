@@ -155,6 +155,7 @@ fn run<R: Runtime>(setup: &Setup<R>, stop: &Stop, shelf: &Shelf) {
         sampler.looks.beside(&setup.shared, now_ns, wait_ns);
         let stopped = stop.wait(Duration::from_nanos(wait_ns));
         sampler.tick(shelf, stopped);
+        sampler.kernel.end_tick();
         if stopped {
             return;
         }
@@ -184,6 +185,8 @@ struct Known<C> {
     ready_part: f32,
     /// Switches per second, from the last two accounts.
     switches: f32,
+    /// For how long it ran on average, in ns, from the last two accounts.
+    turn_ns: u64,
     /// Whether a place for its unsampled time was reported.
     has_unsampled: bool,
 }
@@ -201,6 +204,7 @@ impl<C> Default for Known<C> {
             ready_reads: ReadyReads::default(),
             ready_part: 0.0,
             switches: 0.0,
+            turn_ns: 0,
             has_unsampled: false,
         }
     }
@@ -297,7 +301,6 @@ impl<'s, R: Runtime> Sampler<'s, R> {
 
     fn tick(&mut self, shelf: &Shelf, last: bool) {
         let now_ns = process::monotonic_ns();
-        let late_ns = now_ns.saturating_sub(self.grid.due_ns());
         let look = match self.grid.look(now_ns) {
             Some(look) => look,
             None if last => self.grid.rest(now_ns),
@@ -313,7 +316,7 @@ impl<'s, R: Runtime> Sampler<'s, R> {
         };
         self.counts = Counts::default();
         self.clock.begin_tick(tick, look.span_ns);
-        self.kernel.begin_tick(late_ns);
+        self.kernel.begin_tick();
         self.update_members(shelf);
         if self.number % CHECK_TICKS == 1 {
             let [lively, _] = self.clock.kinds();

@@ -178,6 +178,9 @@ impl<R: Runtime> Sampler<'_, R> {
             wait = (at == Some(Whereabouts::Ready)).then_some(fingerprint);
         }
         fingerprint = wait.map_or(fingerprint, |_| Fingerprint::woken());
+        if !fingerprint.runs() && has_run && self.ran_when_due(id, tid) {
+            fingerprint = Fingerprint::running();
+        }
         if let Some(seen) = self.seen.get_mut(id as usize) {
             seen.may_run = fingerprint.may_run();
         }
@@ -203,6 +206,18 @@ impl<R: Runtime> Sampler<'_, R> {
             None => wants_sample.then(|| Want::Wait(found())),
         };
         Read { wants, is_changed }
+    }
+
+    /// See [`Kernel::ran_when_due`]. If so, the next read must read its wait.
+    ///
+    /// [`Kernel::ran_when_due`]: look::Kernel::ran_when_due
+    fn ran_when_due(&mut self, id: u32, tid: i32) -> bool {
+        let turn_ns = (self.known.get(id as usize)).map_or(0, |known| known.turn_ns);
+        let has_run = self.kernel.ran_when_due(tid, turn_ns);
+        if has_run && let Some(seen) = self.seen.get_mut(id as usize) {
+            (seen.mark, seen.is_settled) = (None, false);
+        }
+        has_run
     }
 
     /// Reads a thread that has not run since its last read. `None`: it must be read again.
@@ -297,6 +312,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let then = known.schedule.replace(now).unwrap_or(now);
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
+        known.turn_ns = now.ran_since(&then) / turns.max(1);
         let waited_ns = now.waited_since(&then);
         let is_asked = seen.is_delayed && self.kernel.asks();
         seen.is_delayed = !seen.is_accounted || waited_ns > passed_ns / DELAYED_PART;

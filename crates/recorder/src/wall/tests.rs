@@ -447,6 +447,80 @@ fn preempted_thread_in_native_code_is_ready_there() {
     (threads.into_iter()).for_each(|thread| thread.join().unwrap());
 }
 
+/// A thread that ran when the tick was due waits now, for the reader came late to its processor.
+#[test]
+fn thread_that_waits_now_ran_when_the_tick_was_due() {
+    const RUN_NS: u64 = 20_000_000;
+    let begun = begun("");
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        stay_on(&allowed, 0);
+        let until_ns = process::monotonic_ns() + RUN_NS;
+        while process::monotonic_ns() < until_ns {}
+        tell.send((process::own_tid(), process::monotonic_ns()))
+            .unwrap();
+        let _ = ended.recv();
+    });
+    let (tid, waits_ns) = told.recv().unwrap();
+    let mut sampler = begun.sampler();
+    let kernel = &mut sampler.kernel;
+    let mut ran = |is_there: bool, due_ns: u64, turn_ns| {
+        assert!(stay_on(&allowed, usize::from(!is_there)));
+        std::thread::sleep(Duration::from_millis(5));
+        kernel.begin_late_tick(process::monotonic_ns().saturating_sub(due_ns));
+        kernel.ran_when_due(tid, turn_ns)
+    };
+    if std::fs::exists("/proc/self/sched").unwrap() {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // Another thread may come between this one and its tick.
+        while !ran(true, waits_ns - 1_000_000, RUN_NS) {
+            assert!(Instant::now() < deadline);
+        }
+        assert!(!ran(true, waits_ns - 1_000_000, 100_000), "a short turn");
+        assert!(!ran(true, waits_ns + 4_000_000, RUN_NS), "it waited then");
+        assert!(!ran(true, u64::MAX, RUN_NS), "a tick without delay");
+        if allowed.count() > 1 {
+            assert!(!ran(false, waits_ns - 1_000_000, RUN_NS), "elsewhere");
+        }
+    }
+    drop(end);
+    thread.join().unwrap();
+}
+
+#[test]
+fn wait_that_began_in_the_delay_of_a_tick_counts_as_a_run() {
+    // So will the other thread.
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    assert!(stay_on(&allowed, 0));
+    let begun = begun("");
+    let due_ns = process::monotonic_ns();
+    let waits = TwoWaits::begin(begun.agent);
+    let mut sampler = begun.sampler();
+    begun.update(&mut sampler);
+    let index = begun.agent.registry.get(waits.tid).unwrap().index();
+    waits.until(&sampler.kernel, |call| {
+        matches!(call, Target::Descriptor(_))
+    });
+    sampler.known[index as usize].turn_ns = u64::MAX;
+    begin_tick(&mut sampler, 1, index);
+    let late_ns = process::monotonic_ns() - due_ns;
+    sampler.kernel.begin_late_tick(late_ns);
+    let read = sampler.read(index);
+    let is_known = std::fs::exists("/proc/self/sched").unwrap();
+    assert_eq!(sampler.clock.runs(index), is_known);
+    assert_eq!(read.wants.is_none(), is_known);
+    // The next tick is in time: the thread waits.
+    begin_tick(&mut sampler, 2, index);
+    sampler.kernel.begin_late_tick(0);
+    let read = sampler.read(index);
+    assert!(read.wants.is_some() && !sampler.clock.runs(index));
+    drop(sampler);
+    (&waits.peer).write_all(&[0]).unwrap();
+    waits.end();
+}
+
 /// Each read of a ready thread is a read of a file, so there is a limit.
 #[test]
 fn few_of_many_ready_threads_are_checked() {
@@ -455,7 +529,7 @@ fn few_of_many_ready_threads_are_checked() {
     let kernel = &mut sampler.kernel;
     let mut checked = [0; 3];
     for checked in &mut checked {
-        kernel.begin_tick(0);
+        kernel.begin_late_tick(0);
         let before = kernel.asked.count.get();
         (0..100).for_each(|_| {
             let _ = kernel.is_ready_here(process::own_tid());
