@@ -23,6 +23,8 @@ const MEASURED: u32 = 8;
 
 /// Approximate maximum of threads' `stat` files read in a tick. Each takes 7 us.
 const STATS: u32 = 16;
+/// The same for their `sched` files. Each takes 10 us.
+const SCHEDS: u32 = 8;
 
 /// A shorter wait for a processor is none: each thread that wakes up is queued for a moment.
 const SHORTEST_NS: u64 = 10_000;
@@ -101,13 +103,33 @@ pub struct Kernel {
     asks: bool,
     pub(super) asked: Asked,
     pages: Pages,
-    /// Calls of [`Self::may_check`] in this tick. One in so many says yes.
-    unplaced: Cell<u32>,
-    unplaced_each: u32,
+    /// Reads of threads' `stat` and `sched` files.
+    stats: Few,
+    scheds: Few,
     /// For how long this thread had waited for processors at the end of the last tick.
     waited_ns: u64,
     /// If this tick is late: this thread had to wait for a processor.
     due: Option<Due>,
+}
+
+/// Limits the questions of a tick by the number in the one before.
+#[derive(Debug, Default)]
+struct Few {
+    count: Cell<u32>,
+    /// One in so many may be asked.
+    each: u32,
+}
+
+impl Few {
+    fn begin_tick(&mut self, most: u32) {
+        self.each = 1 + self.count.take() / most;
+    }
+
+    fn may_ask(&self) -> bool {
+        let count = self.count.get() + 1;
+        self.count.set(count);
+        count.is_multiple_of(self.each.max(1))
+    }
 }
 
 /// When a late tick was due, on the clock of the processor that this thread waited for.
@@ -178,8 +200,8 @@ impl Kernel {
                 are_refused: Cell::new(!maps_turns),
                 ..Pages::default()
             },
-            unplaced: Cell::new(0),
-            unplaced_each: 1,
+            stats: Few::default(),
+            scheds: Few::default(),
             waited_ns: 0,
             due: None,
         }
@@ -313,16 +335,9 @@ impl Kernel {
     /// the number of reads that this one stands for. `None`: that thread is not ready. If many
     /// threads are ready, only some are checked.
     pub fn is_ready_here(&self, tid: i32) -> Option<(bool, u32)> {
-        let (is_ready, processor) = self.may_check().then(|| self.last_on(tid))??;
+        let (is_ready, processor) = self.stats.may_ask().then(|| self.last_on(tid))??;
         let is_here = self.due.is_none() && processor == process::own_processor();
-        is_ready.then_some((is_here, self.unplaced_each))
-    }
-
-    /// Whether to check a thread. If many are to be checked in a tick, only some are.
-    fn may_check(&self) -> bool {
-        let count = self.unplaced.get() + 1;
-        self.unplaced.set(count);
-        count.is_multiple_of(self.unplaced_each)
+        is_ready.then_some((is_here, self.stats.each))
     }
 
     /// Whether a thread is ready, and its last processor.
@@ -345,7 +360,8 @@ impl Kernel {
 
     /// Begins a tick for which this thread has waited so long for a processor.
     pub fn begin_late_tick(&mut self, waited_ns: u64) {
-        self.unplaced_each = 1 + self.unplaced.take() / STATS;
+        self.stats.begin_tick(STATS);
+        self.scheds.begin_tick(SCHEDS);
         let is_late = waited_ns > SHORTEST_NS;
         // This thread began to run just now.
         let now_ns = is_late.then(|| self.last_ran(process::own_tid())).flatten();
@@ -371,7 +387,7 @@ impl Kernel {
     pub fn ran_when_due(&self, tid: i32, turn_ns: u64) -> bool {
         let is_short = turn_ns < SHORTEST_NS;
         let due = self.due.filter(|due| due.at_ns != u64::MAX && !is_short);
-        let Some(due) = due.filter(|_| self.may_check()) else {
+        let Some(due) = due.filter(|_| self.scheds.may_ask()) else {
             return false;
         };
         let ran_on_ns = self.last_ran(tid).and_then(|ns| ns.checked_sub(due.at_ns));

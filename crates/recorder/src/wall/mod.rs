@@ -185,7 +185,7 @@ struct Known<C> {
     ready_part: f32,
     /// Switches per second, from the last two accounts.
     switches: f32,
-    /// For how long it ran on average, in ns, from the last two accounts.
+    /// For how long it ran on average, in ns, from the last two accounts; 0 if it hardly ran.
     turn_ns: u64,
     /// Whether a place for its unsampled time was reported.
     has_unsampled: bool,

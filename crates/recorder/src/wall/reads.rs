@@ -35,6 +35,7 @@ const READY_READS: f32 = 64.0;
 const READY_READS_OF_ALL: f32 = 4096.0;
 /// A thread is delayed if it waited for a processor for this part of the time between two accounts.
 /// Reads that find it waiting ask whether it is ready. Short waits would get that time otherwise.
+/// Only if it ran for this part, late ticks ask when it last ran.
 const DELAYED_PART: u64 = 256;
 
 /// Data that a read of a thread needs, in one cache line.
@@ -312,7 +313,9 @@ impl<R: Runtime> Sampler<'_, R> {
         let then = known.schedule.replace(now).unwrap_or(now);
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
-        known.turn_ns = now.ran_since(&then) / turns.max(1);
+        let ran_ns = now.ran_since(&then);
+        let is_busy = ran_ns > passed_ns / DELAYED_PART;
+        known.turn_ns = is_busy.then(|| ran_ns / turns.max(1)).unwrap_or_default();
         let waited_ns = now.waited_since(&then);
         let is_asked = seen.is_delayed && self.kernel.asks();
         seen.is_delayed = !seen.is_accounted || waited_ns > passed_ns / DELAYED_PART;
@@ -325,7 +328,7 @@ impl<R: Runtime> Sampler<'_, R> {
         let part = is_asked.then(|| known.ready_reads.woken_part(&self.ready_reads));
         let woken_ns = match part.flatten() {
             Some(part) => (waited_ns as f64 * f64::from(part)) as u64,
-            None => (known.woken).of(waited_ns, now.ran_since(&then), found.running_ns),
+            None => (known.woken).of(waited_ns, ran_ns, found.running_ns),
         };
         // Without a context, time is not read, so it cannot be compared.
         if !self.setup.options.only_context {
