@@ -314,8 +314,10 @@ impl<R: Runtime> Sampler<'_, R> {
         let turns = now.turns.saturating_sub(then.turns);
         known.switches = (turns as f64 * 1e9 / passed_ns.max(1) as f64) as f32;
         let ran_ns = now.ran_since(&then);
-        let is_busy = ran_ns > passed_ns / DELAYED_PART;
-        known.turn_ns = is_busy.then(|| ran_ns / turns.max(1)).unwrap_or_default();
+        known.turn_ns = match ran_ns > passed_ns / DELAYED_PART {
+            true => ran_ns / turns.max(1),
+            false => 0,
+        };
         let waited_ns = now.waited_since(&then);
         let is_asked = seen.is_delayed && self.kernel.asks();
         seen.is_delayed = !seen.is_accounted || waited_ns > passed_ns / DELAYED_PART;
