@@ -113,7 +113,7 @@ pub struct Kernel {
 }
 
 /// Limits the questions of a tick by the number in the one before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Few {
     count: Cell<u32>,
     /// One in so many may be asked.
@@ -121,6 +121,13 @@ struct Few {
 }
 
 impl Few {
+    fn all() -> Few {
+        Few {
+            count: Cell::new(0),
+            each: 1,
+        }
+    }
+
     fn begin_tick(&mut self, most: u32) {
         self.each = 1 + self.count.take() / most;
     }
@@ -128,7 +135,7 @@ impl Few {
     fn may_ask(&self) -> bool {
         let count = self.count.get() + 1;
         self.count.set(count);
-        count.is_multiple_of(self.each.max(1))
+        count.is_multiple_of(self.each)
     }
 }
 
@@ -200,8 +207,8 @@ impl Kernel {
                 are_refused: Cell::new(!maps_turns),
                 ..Pages::default()
             },
-            stats: Few::default(),
-            scheds: Few::default(),
+            stats: Few::all(),
+            scheds: Few::all(),
             waited_ns: 0,
             due: None,
         }
